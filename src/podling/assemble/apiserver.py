@@ -10,13 +10,25 @@ from msgspec.structs import replace
 
 from podling.apiserver.store.expiry import expire_events
 from podling.assemble import process
-from podling.assemble.control_plane import control_plane, server_settings
-from podling.assemble.controllers import CONTROLLERS, run_own
+from podling.assemble.control_plane import ServerSettings, control_plane, server_settings
+from podling.assemble.controllers import run_own
 from podling.assemble.kubeconfigs import write_admin, write_parts
 from podling.assemble.process import Report
-from podling.assemble.settle import LOOPBACK, AuditOptions, check_port, choose_range
+from podling.assemble.settle import (
+    LOOPBACK,
+    AdmissionOptions,
+    AuditOptions,
+    AuthenticationOptions,
+    AuthorizationOptions,
+    EncryptionOptions,
+    EtcdOptions,
+    InFlightOptions,
+    ServingOptions,
+    check_port,
+    choose_range,
+)
 from podling.machine.instance import DEFAULT_PORT, Instance
-from podling.machine.pki import Authority
+from podling.machine.pki import Authority, renew_forever
 from podling.machine.start import hold, machine_address, writing
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.time import SystemClock
@@ -33,7 +45,14 @@ class ServerOptions(msgspec.Struct, frozen=True):
     service_range: str = ""
     kubelet_ca: Path | None = None
     gates: Gates = DEFAULT_GATES
+    authorization: AuthorizationOptions = AuthorizationOptions()
     audit: AuditOptions = AuditOptions()
+    authentication: AuthenticationOptions = AuthenticationOptions()
+    in_flight: InFlightOptions = InFlightOptions()
+    admission: AdmissionOptions = AdmissionOptions()
+    encryption: EncryptionOptions = EncryptionOptions()
+    showing: ServingOptions = ServingOptions()
+    etcd: EtcdOptions = EtcdOptions()
 
 
 def run(options: ServerOptions, report: Report) -> None:
@@ -45,21 +64,39 @@ def run(options: ServerOptions, report: Report) -> None:
             with writing(instance.data_dir):
                 instance.have_data_dir()
                 check_port(port)
-                authority = Authority(instance.pki_dir, clock.now())
                 address = options.address or machine_address()
                 cidr = choose_range(instance, port, options.service_range)
-                settings = server_settings(
-                    instance, port, address, cidr, authority, options.gates, options.audit
+
+                def certified() -> tuple[Authority, ServerSettings]:
+                    authority = Authority(instance.pki_dir, clock.now())
+                    settings = server_settings(
+                        instance, port, address, cidr, authority, options.gates, options.audit
+                    )
+                    write_admin(instance, port, authority)
+                    write_parts(instance, port, authority)
+                    return authority, settings
+
+                authority, settings = certified()
+                settings = replace(
+                    settings,
+                    kubelet_ca=options.kubelet_ca,
+                    authentication=options.authentication,
+                    authorization=options.authorization,
+                    in_flight=options.in_flight,
+                    admission=options.admission,
+                    encryption=options.encryption,
+                    showing=options.showing,
+                    etcd=options.etcd,
                 )
-                settings = replace(settings, kubelet_ca=options.kubelet_ca)
-                write_admin(instance, port, authority)
-                write_parts(instance, port, authority)
             async with control_plane(settings, clock) as plane, asyncio.TaskGroup() as tasks:
-                own = plane.client(CONTROLLERS)
+                own = plane.own_client()
                 acting = [
                     tasks.create_task(compact_forever(plane.storage)),
+                    tasks.create_task(renew_forever(authority.due, lambda: certified()[0].due, clock)),
                     tasks.create_task(expire_events(plane.storage, clock)),
-                    tasks.create_task(run_own(own, settings.address, settings.port, settings.cidr, clock)),
+                    tasks.create_task(
+                        run_own(own, settings.address, settings.port, settings.cidr, clock, plane.fault_of)
+                    ),
                 ]
                 report(f"API server on https://{LOOPBACK}:{settings.port}")
                 process.started()

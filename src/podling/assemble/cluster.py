@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from podling.apiserver.store.expiry import expire_events
 from podling.assemble import process
+from podling.assemble.accounts import in_process
 from podling.assemble.control_plane import (
     KUBELET_CLIENT,
     Plane,
@@ -20,20 +22,27 @@ from podling.assemble.control_plane import (
     control_plane,
     server_settings,
 )
-from podling.assemble.controllers import CONTROLLERS, SCHEDULER, Signing, read_authority, run_all
+from podling.assemble.controllers import CONTROLLERS, Signing, read_authority, run_all
+from podling.assemble.dns import serve_names, tenth_address
 from podling.assemble.kubeconfigs import write_admin
+from podling.assemble.network import ProxyOptions, run_proxy
 from podling.assemble.node import Neighbour, NodeSettings, RunningNode
+from podling.assemble.policies import policies
 from podling.assemble.process import Report
 from podling.assemble.settle import KUBELET_PORT, LOOPBACK
+from podling.assemble.storage import ACCOUNT as STORAGE_ACCOUNT
+from podling.assemble.storage import provide_directories
 from podling.assemble.up import Settled
-from podling.client.informer import until
+from podling.client.informer import Informers, until
 from podling.controllers.namespaces import DEFAULT as DEFAULT_ACCOUNT
 from podling.controllers.system import NAME as API_SERVICE
 from podling.controllers.system import NAMESPACE as API_NAMESPACE
 from podling.cri.containerd.containerd import Containerd
 from podling.kubelet.server.server import Peer
-from podling.machine.pki import Authority, KeyPair
-from podling.machine.start import listener, machine_address, writing
+from podling.kubelet.worker.context import admit_all
+from podling.machine.network import gateway
+from podling.machine.pki import Authority, KeyPair, renew_forever
+from podling.machine.start import is_taken, listener, machine_address, writing
 from podling.model.rules.status import is_condition_true
 from podling.model.time import Clock, SystemClock
 from podling.model.types.core import ServiceAccount
@@ -41,6 +50,17 @@ from podling.model.types.node import Node
 from podling.model.types.rbac import MASTERS
 from podling.model.types.service import Service
 from podling.storage.compactor import compact_forever
+
+PROXY = "system:kube-proxy"
+"""The user of the service proxy."""
+
+
+class Certified(NamedTuple):
+    """With whose certificates the server, and the kubelet's, are."""
+
+    authority: Authority
+    server: ServerSettings
+    kubelet: KeyPair
 
 
 async def live(
@@ -56,29 +76,62 @@ async def live(
     clock = SystemClock()
     options, port, address = settled.options, settled.port, machine_address()
     instance, name = options.instance, options.node.name
-    with writing(instance.data_dir):
+    host_names = [name, address, "localhost", LOOPBACK]
+
+    def certified() -> Certified:
         authority = Authority(instance.pki_dir, clock.now())
         server = server_settings(
-            instance, port, address, settled.cidr, authority, options.node.gates, options.audit
+            instance,
+            port,
+            address,
+            settled.cidr,
+            authority,
+            options.node.gates,
+            options.audit,
         )
+        serving = authority.server("kubelet", f"system:node:{name}", host_names)
+        write_admin(instance, port, authority)
+        return Certified(authority, server, serving)
+
+    # Where services lead somewhere, whoever the service of names is given to answers.
+    resolver = tenth_address(settled.cidr) if options.service_proxy else ""
+    with writing(instance.data_dir):
+        authority, server, serving = certified()
         node = NodeSettings(
             instance=instance,
             options=options.node,
             ip=address,
             listener=listener(address, KUBELET_PORT, 0),
             subnet=settled.subnet,
-            serving=authority.server(
-                "kubelet", f"system:node:{name}", [name, address, "localhost", LOOPBACK]
-            ),
+            serving=serving,
             client_ca=server.ca,
             api_server=(server.address, server.port),
+            resolvers=(resolver or gateway(settled.subnet),),
         )
-        write_admin(instance, port, authority)
-    async with control_plane(replace(server, kubelet_ca=server.ca), clock) as plane:
-        await _live(server, authority.ca, node, clock, plane, starting, ready, told_to_stop, report)
+    server = replace(
+        server,
+        kubelet_ca=server.ca,
+        is_whole=True,
+        # On another runtime the network is its own, and its plugin's are the policies.
+        enforces_policies=not options.node.cri_endpoint,
+        authentication=options.authentication,
+        authorization=options.authorization,
+        in_flight=options.in_flight,
+        admission=options.admission,
+        encryption=options.encryption,
+        showing=options.showing,
+        etcd=options.etcd,
+    )
+    async with control_plane(server, clock) as plane, asyncio.TaskGroup() as tasks:
+        renewing = tasks.create_task(
+            renew_forever(authority.due, lambda: certified().authority.due, clock),
+        )
+        await _live(settled, server, authority.ca, node, clock, plane, starting, ready, told_to_stop, report)
+        renewing.cancel()
 
 
 async def _live(
+    settled: Settled,
     server: ServerSettings,
     authority: KeyPair,
     settings: NodeSettings,
@@ -92,9 +145,10 @@ async def _live(
     """Run everything that acts on objects, until told to stop."""
     report(f"API server on https://{LOOPBACK}:{server.port}")
     started = asyncio.Event()
+    informers = Informers(plane.client(CONTROLLERS))
     controllers_and_scheduler = run_all(
-        plane.client(CONTROLLERS),
-        plane.client(SCHEDULER),
+        plane.client,
+        informers,
         server.ca.read_text(),
         read_authority(Signing(authority)),
         server.address,
@@ -102,7 +156,10 @@ async def _live(
         server.cidr,
         clock,
         started=started,
+        fault_of=plane.fault_of,
         measure=plane.server.metrics.add,
+        taken=is_taken if settled.options.service_lb else None,
+        workloads=settled.options.workloads,
     )
 
     async def say_ready() -> None:
@@ -119,17 +176,67 @@ async def _live(
         process.started()
         started.set()
 
+    names = serve_names(
+        plane.own_client(),
+        informers,
+        clock,
+        gateway(settings.subnet),
+        tenth_address(server.cidr),
+        settings.name,
+        settings.kubelet_config().resolv_conf,
+        settled.options.stubs,
+        plane.server.metrics.add,
+    )
+    # The subnet is of the pods that podling's own runtime has.
+    pods = "" if settings.options.cri_endpoint else settings.subnet
+    proxied = ProxyOptions(settings.instance, settings.name, settled.cidr, pods, settings.ip)
+    proxy = (
+        (run_proxy(plane.client(PROXY), informers, proxied, plane.server.metrics.add),)
+        if settled.options.service_proxy
+        else ()
+    )
+    enforced = (
+        policies(plane.client(PROXY), informers, settings.instance, settings.name)
+        if server.enforces_policies
+        else None
+    )
+    if enforced:
+        plane.server.metrics.add(enforced.metrics)
+
+    stored = (
+        (
+            provide_directories(
+                in_process(plane.client, STORAGE_ACCOUNT),
+                informers,
+                clock,
+                settings.instance.volumes_dir,
+                settings.name,
+            ),
+        )
+        if settled.options.directory_storage
+        else ()
+    )
+
     async with asyncio.TaskGroup() as tasks:
+        # In this order: whoever starts the informers comes after those who listen to them.
         acting = [
-            tasks.create_task(compact_forever(plane.storage)),
-            tasks.create_task(expire_events(plane.storage, clock)),
-            tasks.create_task(controllers_and_scheduler),
+            tasks.create_task(one)
+            for one in (
+                *proxy,
+                *((enforced.run(),) if enforced else ()),
+                names,
+                controllers_and_scheduler,
+                *stored,
+                compact_forever(plane.storage),
+                expire_events(plane.storage, clock),
+            )
         ]
         containerd = await starting
         report(f"Starting node {settings.name}")
         client = plane.client(f"system:node:{settings.name}", "system:nodes")
         api_server = Neighbour(Peer(KUBELET_CLIENT, (MASTERS,)), plane.kubelets.join)
-        node = RunningNode(settings, client, clock, containerd, api_server)
+        admit = enforced.admit if enforced else admit_all
+        node = RunningNode(settings, client, clock, containerd, api_server, admit)
         acting.append(tasks.create_task(node.run()))
         acting.append(tasks.create_task(say_ready()))
         await told_to_stop.wait()

@@ -6,48 +6,77 @@ from __future__ import annotations
 
 import resource
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from datetime import timedelta
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from podling import __version__
+from podling.apiserver.aggregation.inquiry import fault_of
 from podling.apiserver.assemble import ApiServer
 from podling.apiserver.authn.tokens import SigningKey
 from podling.apiserver.connect.kubelet import KubeletProxy
 from podling.apiserver.connect.kubelets import Kubelets
+from podling.apiserver.fairness.fairness import InFlightLimits
 from podling.apiserver.http.connections import Connections, limits_for
 from podling.apiserver.http.local import LocalTransport
 from podling.apiserver.http.server import listening, tls_context
 from podling.apiserver.kinds.kinds import kinds
-from podling.apiserver.observe.audit_file import AuditFile, audit_file
-from podling.apiserver.observe.audit_rotation import Rotation
+from podling.apiserver.kinds.metrics import MEASURED
+from podling.apiserver.observe.authorization_metrics import authorization_metrics
 from podling.apiserver.paths.discovery import Discovery
+from podling.apiserver.paths.health import Fault
 from podling.apiserver.paths.openapi.documents import OpenAPI
-from podling.apiserver.request.context import AUTHENTICATED
 from podling.apiserver.request.request import User
-from podling.assemble.settle import LOOPBACK, AuditOptions
+from podling.assemble.accounts import API_SERVER
+from podling.assemble.admission import plugin_options
+from podling.assemble.audit import audit_log
+from podling.assemble.authentication import authentication
+from podling.assemble.authorization import authorization
+from podling.assemble.settle import (
+    LOOPBACK,
+    AdmissionOptions,
+    AuditOptions,
+    AuthenticationOptions,
+    AuthorizationOptions,
+    EncryptionOptions,
+    EtcdOptions,
+    InFlightOptions,
+    ServingOptions,
+)
 from podling.client.client import Client
 from podling.machine.instance import Instance
-from podling.machine.pki import Authority, KeyPair
+from podling.machine.pki import Authority, KeyPair, names_of
 from podling.machine.start import DamagedError, StartError
 from podling.model.gates import DEFAULT_GATES, Gates
-from podling.model.rules.addresses import first_address
+from podling.model.rules.addresses import family, first_address, subnets
 from podling.model.time import Clock
+from podling.model.types.apiregistration import APIService
 from podling.model.types.node import Node
-from podling.model.types.rbac import MASTERS
+from podling.model.types.rbac import AUTHENTICATED, MASTERS
 from podling.model.types.service import Endpoints
 from podling.process.metrics import gate_metrics
-from podling.process.tls import connecting_context
+from podling.process.tls import Reread, connecting_context, offer
 from podling.storage.interface import Storage
 from podling.storage.sqlite.store import open as open_sqlite
-from podling.storage.sqlite.whole import DamagedFileError, DataFileError
+from podling.storage.sqlite.whole import DamagedFileError, DataFileError, SealedFileError
 
-NO_AUDIT = "off"
+if TYPE_CHECKING:
+    from podling.assemble.encryption import Encryption
+
 KUBELET_CLIENT = "kube-apiserver-kubelet-client"
 """The user that the API server is to kubelets; it is in `system:masters`."""
+FRONT_PROXY = "front-proxy-client"
+"""The user that the API server is to API servers behind it."""
+
+
+class FrontProxyFiles(NamedTuple):
+    """What API servers behind this one are shown, and the authority that has signed it."""
+
+    client: KeyPair
+    ca: Path
 
 
 class ServerSettings(msgspec.Struct, frozen=True):
@@ -64,9 +93,21 @@ class ServerSettings(msgspec.Struct, frozen=True):
     serving: KeyPair
     kubelet_client: KeyPair
     signing_key: Path
+    front_proxy: FrontProxyFiles
     kubelet_ca: Path | None = None
     gates: Gates = DEFAULT_GATES
     audit: AuditOptions = AuditOptions()
+    authentication: AuthenticationOptions = AuthenticationOptions()
+    authorization: AuthorizationOptions = AuthorizationOptions()
+    in_flight: InFlightOptions = InFlightOptions()
+    admission: AdmissionOptions = AdmissionOptions()
+    encryption: EncryptionOptions = EncryptionOptions()
+    showing: ServingOptions = ServingOptions()
+    etcd: EtcdOptions = EtcdOptions()
+    is_whole: bool = False
+    """Whether scheduler and controllers run in this process, and what kubelets measure is served."""
+    enforces_policies: bool = False
+    """Whether its node enforces network policies."""
 
 
 def server_settings(
@@ -80,6 +121,10 @@ def server_settings(
 ) -> ServerSettings:
     """The settings, with certificates and keys that are missing made."""
     hosts = api_server_hosts(address, first_address(cidr))
+    # An authority of its own: whoever else had a certificate of it could name any user.
+    front = authority.beside("front-proxy")
+    front_proxy = FrontProxyFiles(front.client(FRONT_PROXY, FRONT_PROXY), front.ca.certificate)
+    authority.due = min(authority.due, front.due)
     return ServerSettings(
         instance=instance,
         port=port,
@@ -90,6 +135,7 @@ def server_settings(
         serving=authority.server("apiserver", "kube-apiserver", hosts),
         kubelet_client=authority.client("apiserver-kubelet-client", KUBELET_CLIENT, [MASTERS]),
         signing_key=authority.signing_key("service-accounts"),
+        front_proxy=front_proxy,
         gates=gates,
         audit=audit,
     )
@@ -115,18 +161,16 @@ class Plane(msgspec.Struct, frozen=True):
         return Client(LocalTransport(self.server.handle, User(user, (*groups, AUTHENTICATED))))
 
     def own_client(self) -> Client:
-        return self.client("system:apiserver", MASTERS)
+        return self.client(API_SERVER, MASTERS)
+
+    async def fault_of(self, service: APIService) -> str:
+        """Why the server behind an APIService does not answer; empty if it does."""
+        return await fault_of(self.server.aggregation, service)
 
 
 @asynccontextmanager
 async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator[Plane]:
     """Run storage and API server while the block runs. Raises StartError."""
-    try:
-        storage = await open_sqlite(settings.instance.database)
-    except DamagedFileError as error:
-        raise DamagedError(str(error)) from error
-    except DataFileError as error:
-        raise StartError(str(error)) from error
 
     def find_node(name: str) -> Node:
         return server.objects.get(Node, "", name)
@@ -135,24 +179,48 @@ async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator
         return server.objects.get(Endpoints, namespace, name)
 
     async with AsyncExitStack() as running:
-        running.push_async_callback(storage.close)
-        kubelets = Kubelets(kubelet_tls(settings.kubelet_client, settings.kubelet_ca))
-        served = kinds(settings.gates)
-        address = f"{settings.address}:{settings.port}"
+        encryption = await _encryption(settings.encryption.keys)
+        if encryption is not None:
+            running.callback(encryption.close)
+        storage = await running.enter_async_context(_storage(settings, encryption))
+        kubelets = Kubelets(kubelet_tls(settings.kubelet_client, settings.kubelet_ca).get)
+        served = kinds(settings.gates, enforces_policies=settings.enforces_policies)
+        served += MEASURED if settings.is_whole else ()
+        address, in_flight = f"{settings.address}:{settings.port}", settings.in_flight
+        chosen = await running.enter_async_context(authorization(settings.authorization))
         server = ApiServer.build(
             storage,
             served,
             clock=clock,
             connector=KubeletProxy(find_node, find_endpoints, kubelets),
             paths=(Discovery(served, __version__, address), OpenAPI(served, __version__)),
-            audit=await running.enter_async_context(_audit_log(settings, clock)),
+            authentication=await running.enter_async_context(
+                authentication(settings.authentication, settings.ca, clock, settings.showing.client_ca)
+            ),
+            audit=await running.enter_async_context(audit_log(settings.audit, settings.instance, clock)),
             signing_key=SigningKey.of_pem(settings.signing_key.read_bytes()),
             address=address,
             mount_tokens=True,
+            is_whole=settings.is_whole,
+            limits=InFlightLimits(in_flight.reads, in_flight.writes, in_flight.is_fair),
+            choose=chosen.choose,
+            plugins=settings.admission.plugins,
+            families=[family(subnet) for subnet in subnets(settings.cidr)],
+            plugin_options=await running.enter_async_context(plugin_options(settings.admission)),
+            kubelets=kubelets if settings.is_whole else None,
+            proxy_client=settings.showing.proxy_client or settings.front_proxy.client.files,
+            key_providers=_key_providers(encryption, reloads=settings.encryption.reloads),
         )
+        running.push_async_callback(server.ended)
+        server.metrics.add(lambda: authorization_metrics(chosen))
         server.metrics.add(lambda: gate_metrics(settings.gates))
+        if encryption is not None:
+            server.metrics.add(encryption.metrics)
         await server.start()
-        tls = tls_context(settings.serving.certificate, settings.serving.key, settings.ca)
+        await server.have_default_roles()
+        proxy_ca = settings.authentication.proxy_ca
+        authorities = [one for one in (settings.ca, settings.showing.client_ca, proxy_ca) if one is not None]
+        tls = _tls(settings, authorities)
         descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         connections = Connections(limits_for(descriptors))
         for host in settings.hosts:
@@ -167,19 +235,69 @@ async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator
         yield Plane(server, storage, kubelets)
 
 
-def _audit_log(settings: ServerSettings, clock: Clock) -> AbstractAsyncContextManager[AuditFile | None]:
-    options = settings.audit
-    if options.path == NO_AUDIT:
-        return nullcontext()
-    chosen = None if options.path == "-" else Path(options.path or settings.instance.audit_log)
-    age = timedelta(days=options.max_age_days)
-    rotation = Rotation(options.max_size_mib << 20, options.max_backups, age)
-    return audit_file(chosen, clock, rotation)
+def _tls(settings: ServerSettings, authorities: Sequence[Path]) -> ssl.SSLContext:
+    """Raises StartError for what was given and cannot be used."""
+    showing = settings.showing
+    shown = showing.shown or (settings.serving.certificate, settings.serving.key)
+    try:
+        others = [
+            (certificate, key, given or names_of(certificate.read_bytes()))
+            for certificate, key, given in showing.by_name
+        ]
+        spoken = offer(showing.oldest, showing.suites)
+        return tls_context(*shown, *authorities, others=others, offer=spoken)
+    except (OSError, ValueError) as error:
+        raise StartError(f"the API server cannot show or believe what was given: {error}") from error
 
 
-def kubelet_tls(client: KeyPair, ca: Path | None) -> ssl.SSLContext:
+@asynccontextmanager
+async def _storage(settings: ServerSettings, encryption: Encryption | None) -> AsyncIterator[Storage]:
+    """Raises StartError."""
+    if settings.etcd.servers:
+        from podling.assemble.etcd import open_etcd
+
+        shared = await open_etcd(settings.etcd)
+        try:
+            yield shared
+        finally:
+            await shared.close()
+        return
+    try:
+        sealing = encryption.sealing if encryption else None
+        storage = await open_sqlite(settings.instance.database, sealing)
+    except (DamagedFileError, SealedFileError) as error:
+        raise DamagedError(str(error)) from error
+    except DataFileError as error:
+        raise StartError(str(error)) from error
+    async with AsyncExitStack() as running:
+        running.push_async_callback(storage.close)
+        if encryption is not None:
+            kept_up = encryption.kept_up(storage, reloads=settings.encryption.reloads)
+            await running.enter_async_context(kept_up)
+        yield storage
+
+
+async def _encryption(keys: Path | None) -> Encryption | None:
+    """Raises StartError."""
+    if keys is None:
+        return None
+    from podling.assemble.encryption import encryption_of
+
+    return await encryption_of(keys)
+
+
+def _key_providers(encryption: Encryption | None, *, reloads: bool) -> Fault | None:
+    """The fault of KMS plugins, where there are any or may be."""
+    return encryption.fault if encryption is not None and (encryption.plugins or reloads) else None
+
+
+def kubelet_tls(client: KeyPair, ca: Path | None) -> Reread[ssl.SSLContext]:
     """The TLS context for requests to kubelets: it shows the API server's client certificate, and trusts
     `ca`, or any certificate without one."""
-    context = connecting_context(ca.read_bytes() if ca else None, verify=ca is not None)
-    context.load_cert_chain(client.certificate, client.key)
-    return context
+
+    def made() -> ssl.SSLContext:
+        context = connecting_context(ca.read_bytes() if ca else None, verify=ca is not None)
+        context.load_cert_chain(client.certificate, client.key)
+        return context
+
+    return Reread([client.certificate, client.key, *([ca] if ca else [])], made)

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from prometheus_client.metrics_core import Metric
 
-from podling.assemble import process
+from podling.assemble import accounts, alone
+from podling.assemble.health import answering
+from podling.assemble.policy_types import type_check
 from podling.assemble.process import Report
-from podling.client import kubeconfig as kubeconfigs
 from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.client.informer import Informers
-from podling.client.kubeconfig import Access
 from podling.controllers import all as controllers
 from podling.controllers.addresses import REPAIRED
+from podling.controllers.api_services import FaultOf
 from podling.controllers.certificates_rules import LONGEST, CertificateAuthority
-from podling.controllers.controller import Controller, queue_metrics
+from podling.controllers.controller import Accounts, Controller, queue_metrics
 from podling.controllers.controller import run as run_controller
+from podling.controllers.load_balancers import RECORDER, Taken
 from podling.machine.pki import KeyPair
 from podling.machine.start import StartError
 from podling.model.time import Clock, SystemClock
+from podling.model.types.rbac import MASTERS
 from podling.process.waits import woken
 from podling.scheduler.loop import SCHEDULER_NAME, Scheduler
 
@@ -38,36 +43,58 @@ LONGEST_START = 30.0
 Measured = Callable[[], Iterable[Metric]]
 
 
-async def run_scheduler(client: Client, clock: Clock) -> None:
+async def run_scheduler(client: Client, clock: Clock, port: int = 0) -> None:
+    """With its health on `port`, if it is not 0."""
     informers = Informers(client)
     events = EventRecorder(client, clock, SCHEDULER_NAME)
     scheduler = Scheduler(client, informers, events, clock)
-    async with asyncio.TaskGroup() as tasks:
+
+    def reading() -> str:
+        return "" if informers.are_synced() else "objects have not been read yet"
+
+    checks = {
+        "healthz": {"ping": _fine},
+        "livez": {"ping": _fine},
+        "readyz": {"shutdown": _fine, "sched-handler-sync": reading},
+    }
+    async with answering("kube-scheduler", port, checks, clock.now()), asyncio.TaskGroup() as tasks:
         await informers.start(tasks)
         tasks.create_task(events.run())
         tasks.create_task(scheduler.run())
 
 
 async def run_controllers(
-    client: Client, ca: str, authority: CertificateAuthority | None, clock: Clock
+    client: Client,
+    account: Accounts,
+    ca: str,
+    authority: CertificateAuthority | None,
+    clock: Clock,
+    port: int = 0,
 ) -> None:
-    """All controllers but those that the API server runs itself (`run_own`)."""
+    """All controllers but those that the API server runs itself (`run_own`). They read as `client`. Their
+    health is on `port`, if it is not 0."""
     informers = Informers(client)
     events = EventRecorder(client, clock, CONTROLLERS_NAME)
-    rest = controllers.rest(client, informers, events, clock, authority)
-    every = [*controllers.first(client, informers, ca), *rest]
-    async with asyncio.TaskGroup() as tasks:
+    rest = controllers.rest(account, informers, events, clock, authority, type_check)
+    rest += controllers.workloads(account, informers, events, clock)
+    every = [*controllers.first(account, informers, events, clock, ca), *rest]
+    checks = {"healthz": {controller.name: _fine for controller in every}}
+    async with answering(CONTROLLERS_NAME, port, checks, clock.now()), asyncio.TaskGroup() as tasks:
         await informers.start(tasks)
         _begin(every, tasks)
         tasks.create_task(events.run())
 
 
-async def run_own(client: Client, host: str, port: int, cidr: str, clock: Clock) -> None:
+def _fine() -> str:
+    return ""
+
+
+async def run_own(client: Client, host: str, port: int, cidr: str, clock: Clock, fault_of: FaultOf) -> None:
     """The controllers that kube-apiserver runs in itself. Pods reach the API server at `host` and `port`;
-    services get their addresses from `cidr`."""
+    services get their addresses from `cidr`. `fault_of` asks the servers behind APIServices."""
     informers, repaired = Informers(client), EventRecorder(client, clock, REPAIRED)
     own = controllers.of_the_server(client, informers, clock, host, port, cidr)
-    every = [*own, *controllers.rest_of_the_server(client, informers, repaired, clock)]
+    every = [*own, *controllers.rest_of_the_server(client, informers, repaired, clock, fault_of)]
     async with asyncio.TaskGroup() as tasks:
         await informers.start(tasks)
         _begin(every, tasks)
@@ -75,8 +102,8 @@ async def run_own(client: Client, host: str, port: int, cidr: str, clock: Clock)
 
 
 async def run_all(
-    client: Client,
-    scheduling: Client,
+    client: Callable[..., Client],
+    informers: Informers,
     ca: str,
     authority: CertificateAuthority | None,
     host: str,
@@ -85,45 +112,57 @@ async def run_all(
     clock: Clock,
     *,
     started: asyncio.Event,
+    fault_of: FaultOf,
     measure: Callable[[Measured], None],
+    taken: Taken | None = None,
+    workloads: bool = True,
 ) -> None:
-    """All controllers and the scheduler, on one set of informers. `scheduling` is the scheduler's client.
-    Controllers that no pod waits for start once the node has `started` (docs/decisions/013)."""
-    informers = Informers(client)
+    """All controllers and the scheduler, each as who it is in Kubernetes: `client` makes the client of a user
+    and his groups. The `informers` are for others, too. Controllers that no pod waits for start once the node
+    has `started` (docs/decisions/013). Without `taken` no service gets a load balancer, without
+    `workloads` no Deployment pods."""
+    server, reading, scheduling = client(accounts.API_SERVER, MASTERS), client(CONTROLLERS), client(SCHEDULER)
+    account = partial(accounts.in_process, client)
     events = EventRecorder(scheduling, clock, SCHEDULER_NAME)
-    own = controllers.of_the_server(client, informers, clock, host, port, cidr)
-    first = [*own, *controllers.first(client, informers, ca)]
+    own = controllers.of_the_server(server, informers, clock, host, port, cidr)
+    told = EventRecorder(reading, clock, CONTROLLERS_NAME)
+    first = [*own, *controllers.first(account, informers, told, clock, ca)]
     scheduler = Scheduler(scheduling, informers, events, clock)
     measure(scheduler.metrics)
     async with asyncio.TaskGroup() as tasks:
         await informers.start(tasks)
         _begin(first, tasks)
         tasks.create_task(events.run())
+        tasks.create_task(told.run())
         tasks.create_task(scheduler.run())
         await woken(started, LONGEST_START)
-        told = EventRecorder(client, clock, CONTROLLERS_NAME)
-        repaired = EventRecorder(client, clock, REPAIRED)
+        repaired = EventRecorder(server, clock, REPAIRED)
         rest = [
-            *controllers.rest_of_the_server(client, informers, repaired, clock),
-            *controllers.rest(client, informers, told, clock, authority),
+            *controllers.rest_of_the_server(server, informers, repaired, clock, fault_of, measures=True),
+            *controllers.rest(account, informers, told, clock, authority, type_check),
         ]
+        if workloads:
+            rest += controllers.workloads(account, informers, told, clock)
+        if taken is not None:
+            balancing = EventRecorder(account(RECORDER), clock, RECORDER)
+            rest.append(controllers.load_balancers(account, informers, balancing, taken))
+            tasks.create_task(balancing.run())
         measure(lambda: queue_metrics([*first, *rest]))
         await informers.start(tasks)
         _begin(rest, tasks)
-        tasks.create_task(told.run())
         tasks.create_task(repaired.run())
 
 
 def _begin(every: Iterable[Controller[Any]], tasks: asyncio.TaskGroup) -> None:
     for controller in every:
-        tasks.create_task(run_controller(controller))
+        tasks.create_task(run_controller(controller, controllers.WORKERS.get(controller.name, 1)))
 
 
-def schedule(kubeconfig: Path, report: Report) -> None:
-    """Schedule until told to stop. Raises StartError."""
-    access = _access(kubeconfig)
+def schedule(kubeconfig: Path, port: int, report: Report) -> None:
+    """Schedule until told to stop, with health on `port`, if it is not 0. Raises StartError."""
+    access = alone.read_access(kubeconfig)
     report(f"Scheduling for {access.server}")
-    _run(access, lambda client: run_scheduler(client, SystemClock()))
+    alone.run(access, lambda client: run_scheduler(client, SystemClock(), port))
 
 
 class Signing(msgspec.Struct, frozen=True):
@@ -133,14 +172,36 @@ class Signing(msgspec.Struct, frozen=True):
     longest: timedelta = LONGEST
 
 
-def control(kubeconfig: Path, root_ca: Path | None, signing: Signing | None, report: Report) -> None:
-    """Run the controllers until told to stop. Pods trust `root_ca` (PEM); without one, the authority that
-    this client trusts. Certificates are signed with `signing`, if any. Raises StartError."""
-    access = _access(kubeconfig)
+def control(
+    kubeconfig: Path,
+    root_ca: Path | None,
+    signing: Signing | None,
+    port: int,
+    report: Report,
+    *,
+    accounts_each: bool,
+) -> None:
+    """Run the controllers until told to stop, with health on `port`, if it is not 0; `accounts_each` with an
+    account of its own or all as the user of the kubeconfig. Pods trust `root_ca` (PEM); without one, the
+    authority that this client trusts. Certificates are signed with `signing`, if any. Raises StartError."""
+    access, clock = alone.read_access(kubeconfig), SystemClock()
     ca = root_ca.read_text() if root_ca else access.certificate_authority.decode()
     authority = read_authority(signing) if signing else None
     report(f"Controlling for {access.server}")
-    _run(access, lambda client: run_controllers(client, ca, authority, SystemClock()))
+
+    async def act(client: Client) -> None:
+        async with AsyncExitStack() as open_until_end:
+
+            def account(name: str) -> Client:
+                if not accounts_each:
+                    return client
+                made = accounts.elsewhere(access, client, name, clock)
+                open_until_end.push_async_callback(made.close)
+                return made
+
+            await run_controllers(client, account, ca, authority, clock, port)
+
+    alone.run(access, act)
 
 
 def read_authority(signing: Signing) -> CertificateAuthority:
@@ -151,25 +212,3 @@ def read_authority(signing: Signing) -> CertificateAuthority:
     except (OSError, ValueError, TypeError) as error:
         # TypeError: the key has a password.
         raise StartError(f"{certificate} and {key} can sign nothing: {error}") from error
-
-
-def _access(file: Path) -> Access:
-    try:
-        return kubeconfigs.read(file)
-    except kubeconfigs.KubeconfigError as error:
-        raise StartError(str(error)) from error
-
-
-def _run(access: Access, act: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
-    async def main(told_to_stop: asyncio.Event) -> None:
-        client = Client(access.transport())
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                acting = tasks.create_task(act(client))
-                process.started()
-                await told_to_stop.wait()
-                acting.cancel()
-        finally:
-            await client.close()
-
-    process.run(main)

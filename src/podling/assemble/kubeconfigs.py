@@ -16,8 +16,13 @@ from podling.model.time import SystemClock
 from podling.model.types.rbac import MASTERS
 
 CLUSTER_NAME = "podling"
-PARTS = {"scheduler": "system:kube-scheduler", "controller-manager": "system:kube-controller-manager"}
-"""The names, without `.conf`, of the kubeconfigs of parts that run alone, and their users."""
+PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "scheduler": ("system:kube-scheduler", ()),
+    # Its role is to read everything, and to ask for the tokens of its controllers' accounts.
+    "controller-manager": ("system:kube-controller-manager", ()),
+    "kube-proxy": ("system:kube-proxy", ()),
+}
+"""The names, without `.conf`, of the kubeconfigs of parts that run alone; their users and groups."""
 
 
 def write_admin(instance: Instance, port: int, authority: Authority) -> None:
@@ -26,8 +31,8 @@ def write_admin(instance: Instance, port: int, authority: Authority) -> None:
 
 
 def write_parts(instance: Instance, port: int, authority: Authority) -> None:
-    for name, user in PARTS.items():
-        pair = authority.client(name, user)
+    for name, (user, groups) in PARTS.items():
+        pair = authority.client(name, user, groups)
         _write(instance.data_dir / f"{name}.conf", f"https://{LOOPBACK}:{port}", authority, pair)
 
 

@@ -7,22 +7,36 @@ one takes them over; `podling down` ends them.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from socket import socket
+from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from podling.assemble import process
+from podling.assemble.alone import read_access
 from podling.assemble.node import NodeSettings, RunningNode, port_of
+from podling.assemble.node_certificates import (
+    RotatedLogin,
+    Rotation,
+    Wanted,
+    client_certificate,
+    serving_certificate,
+    shown_at_first,
+)
 from podling.assemble.node_options import NodeOptions, start_runtime
+from podling.assemble.policies import asking
 from podling.assemble.process import Report
 from podling.assemble.settle import KUBELET_PORT, choose, port_before
-from podling.client import kubeconfig
 from podling.client.client import Client
 from podling.client.kubeconfig import Access
 from podling.kubelet.server.server import server_tls
+from podling.kubelet.worker.context import admit_all
 from podling.machine.instance import Instance
-from podling.machine.pki import Authority, KeyPair
+from podling.machine.pki import Authority, KeyPair, renew_forever
 from podling.machine.start import StartError, check_machine, hold, listener, machine_address, writing
 from podling.model.time import Clock, SystemClock
 
@@ -42,16 +56,17 @@ class KubeletOptions(msgspec.Struct, frozen=True):
     client_ca: Path | None = None
     serving: KeyPair | None = None
     api_server: tuple[str, int] | None = None
+    rotates: bool = False
+    """Whether it asks the cluster for a client certificate of its own, and renews it."""
+    rotates_server: bool = False
+    """Whether it does so for its server's, which is of its own authority until one is issued."""
 
 
 def run(options: KubeletOptions, report: Report) -> None:
     """Run the node until told to stop. Raises StartError."""
 
     async def main(told_to_stop: asyncio.Event) -> None:
-        try:
-            access = kubeconfig.read(options.kubeconfig)
-        except kubeconfig.KubeconfigError as error:
-            raise StartError(str(error)) from error
+        access = read_access(options.kubeconfig)
         check_machine()
         clock = SystemClock()
         instance, ip = options.instance, options.node_ip or machine_address()
@@ -59,22 +74,43 @@ def run(options: KubeletOptions, report: Report) -> None:
             wanted = (options.port,) if options.port else (port_before(instance) or KUBELET_PORT, 0)
             with listener(ip, *wanted) as listening:
                 with writing(instance.data_dir):
-                    settings = _settings(options, access, ip, listening, clock)
-                await _serve(settings, access, clock, told_to_stop, report)
+                    instance.have_data_dir()
+                    certified = _certified(options, ip, clock)
+                    settings = _settings(options, certified.serving, access, ip, listening)
+                    wanted_ones = _wanted(options, ip)
+                    if options.rotates:
+                        login = RotatedLogin(wanted_ones[0], access.trust, access.login, clock)
+                        access = replace(access, login=login)
+                client = Client(access.transport())
+                async with asyncio.TaskGroup() as tasks:
+                    keeping_up = [
+                        tasks.create_task(
+                            renew_forever(certified.due, lambda: _certified(options, ip, clock).due, clock)
+                        ),
+                        *(tasks.create_task(Rotation(client, one, clock).run()) for one in wanted_ones),
+                    ]
+                    await _serve(settings, access.server, client, clock, told_to_stop, report)
+                    for task in keeping_up:
+                        task.cancel()
 
     process.run(main)
 
 
 async def _serve(
-    settings: NodeSettings, access: Access, clock: Clock, told_to_stop: asyncio.Event, report: Report
+    settings: NodeSettings,
+    server: str,
+    client: Client,
+    clock: Clock,
+    told_to_stop: asyncio.Event,
+    report: Report,
 ) -> None:
     containerd = await start_runtime(settings.instance, settings.subnet, settings.options, report)
-    client = Client(access.transport())
-    node = RunningNode(settings, client, clock, containerd)
+    admit = asking(settings.instance.policies_socket) if containerd else admit_all
+    node = RunningNode(settings, client, clock, containerd, admit=admit)
 
     async def say_ready() -> None:
         await node.kubelet.wait_ready()
-        report(f"Node {settings.name} of {access.server} takes pods")
+        report(f"Node {settings.name} of {server} takes pods")
         process.started()
 
     try:
@@ -88,12 +124,35 @@ async def _serve(
         await client.close()
 
 
+def _wanted(options: KubeletOptions, ip: str) -> Sequence[Wanted]:
+    """The certificates that are asked for, the client's first."""
+    directory, name = options.instance.pki_dir, options.node.name
+    wanted = [client_certificate(directory, name)] if options.rotates else []
+    return [*wanted, serving_certificate(directory, name, [name, ip])] if options.rotates_server else wanted
+
+
+class _Certified(NamedTuple):
+    """What the kubelet's server shows, and when it is to be made again: never if it was given."""
+
+    serving: KeyPair
+    due: datetime
+
+
+def _certified(options: KubeletOptions, ip: str, clock: Clock) -> _Certified:
+    if options.serving is not None:
+        return _Certified(options.serving, datetime.max.replace(tzinfo=UTC))
+    authority, name = Authority(options.instance.pki_dir, clock.now()), options.node.name
+    serving = authority.server("kubelet", f"system:node:{name}", [name, ip])
+    if options.rotates_server:
+        serving = shown_at_first(_wanted(options, ip)[-1], serving, clock.now())
+    return _Certified(serving, authority.due)
+
+
 def _settings(
-    options: KubeletOptions, access: Access, ip: str, listening: socket, clock: Clock
+    options: KubeletOptions, serving: KeyPair, access: Access, ip: str, listening: socket
 ) -> NodeSettings:
     """Fill in what the options leave open. Raises StartError."""
-    instance, name = options.instance, options.node.name
-    instance.have_data_dir()
+    instance = options.instance
     client_ca = options.client_ca
     if client_ca is None:
         if not access.certificate_authority:
@@ -101,10 +160,6 @@ def _settings(
         client_ca = instance.pki_dir / "client-ca.crt"
         client_ca.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         client_ca.write_bytes(access.certificate_authority)
-    serving = options.serving
-    if serving is None:
-        authority = Authority(instance.pki_dir, clock.now())
-        serving = authority.server("kubelet", f"system:node:{name}", [name, ip])
     try:
         # Here only to be read: what the kubelet's server cannot use is refused before anything starts.
         server_tls(serving.certificate, serving.key, client_ca)

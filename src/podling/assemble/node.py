@@ -23,6 +23,7 @@ from podling.cri.grpc.client import GrpcRuntime
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.kubelet import Kubelet
 from podling.kubelet.server.server import KubeletServer, NodeAccess, Peer, server_tls
+from podling.kubelet.worker.context import Admit, admit_all
 from podling.machine.instance import Instance
 from podling.machine.node_runtime import PAUSE_IMAGE
 from podling.machine.pki import KeyPair
@@ -44,6 +45,8 @@ class NodeSettings(msgspec.Struct, frozen=True):
     serving: KeyPair
     client_ca: Path
     api_server: tuple[str, int] | None = None
+    resolvers: tuple[str, ...] = ()
+    """Where pods ask for names, if the options name no other."""
 
     @property
     def name(self) -> str:
@@ -62,7 +65,7 @@ class NodeSettings(msgspec.Struct, frozen=True):
             pod_cidr=self.subnet,
             gates=options.gates,
             sandbox_image=PAUSE_IMAGE,
-            **options.settings,
+            **{"cluster_dns": self.resolvers, **options.settings},
         )
 
 
@@ -89,6 +92,7 @@ class RunningNode:
         clock: Clock,
         containerd: Containerd | None,
         neighbour: Neighbour | None = None,
+        admit: Admit = admit_all,
     ) -> None:
         self._settings = settings
         self._neighbour = neighbour
@@ -98,7 +102,7 @@ class RunningNode:
         self._runtime = GrpcRuntime(socket)
         self._events = EventRecorder(client, clock, "kubelet", settings.name)
         self._access = NodeAccess(client, settings.name, clock)
-        self.kubelet = Kubelet(client, self._runtime, self._events, clock, settings.kubelet_config())
+        self.kubelet = Kubelet(client, self._runtime, self._events, clock, settings.kubelet_config(), admit)
 
     async def run(self) -> None:
         settings, neighbour = self._settings, self._neighbour

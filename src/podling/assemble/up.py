@@ -10,14 +10,27 @@ one left, or `down.py` ends it. This module imports little, because a start wait
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
 from podling.assemble import process
 from podling.assemble.node_options import NodeOptions, start_runtime
 from podling.assemble.process import Report
-from podling.assemble.settle import AuditOptions, check_port, choose, choose_range, port_before
+from podling.assemble.settle import (
+    AdmissionOptions,
+    AuditOptions,
+    AuthenticationOptions,
+    AuthorizationOptions,
+    EncryptionOptions,
+    EtcdOptions,
+    InFlightOptions,
+    ServingOptions,
+    check_port,
+    choose,
+    choose_range,
+    port_before,
+)
 from podling.cri.containerd.containerd import Containerd
 from podling.machine import node_runtime
 from podling.machine.instance import DEFAULT_PORT, Instance
@@ -31,8 +44,25 @@ class UpOptions(msgspec.Struct, frozen=True):
     instance: Instance
     port: int | None = None
     service_range: str = ""
+    service_proxy: bool = True
+    """Whether it programs the addresses of services: not where kube-proxy does."""
+    service_lb: bool = True
+    """Whether services of type LoadBalancer get the nodes' addresses: not where another gives them theirs."""
+    workloads: bool = True
+    """Whether Deployments and their like get pods: not where kube-controller-manager makes them."""
+    directory_storage: bool = True
+    """Whether there is a class of storage that makes volumes of directories."""
+    stubs: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
+    """Domain → the servers that cluster DNS asks for its names."""
     node: NodeOptions = msgspec.field(default_factory=NodeOptions)
+    authorization: AuthorizationOptions = AuthorizationOptions()
     audit: AuditOptions = AuditOptions()
+    authentication: AuthenticationOptions = AuthenticationOptions()
+    in_flight: InFlightOptions = InFlightOptions()
+    admission: AdmissionOptions = AdmissionOptions()
+    encryption: EncryptionOptions = EncryptionOptions()
+    showing: ServingOptions = ServingOptions()
+    etcd: EtcdOptions = EtcdOptions()
 
 
 class Settled(msgspec.Struct, frozen=True):
@@ -58,6 +88,9 @@ def run(options: UpOptions, report: Report, ready: Callable[[], None]) -> None:
 
     def imported() -> Live:
         """Import all the parts, which is two thirds of a start's time. containerd starts meanwhile."""
+        from podling.process.tls import import_aiohttp
+
+        import_aiohttp()
         from podling.assemble.cluster import live
 
         return live

@@ -1,0 +1,90 @@
+"""The store in etcd as an API server opens it: members and certificates of options, values of others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from podling.apiserver.kinds.kind import storage_key
+from podling.apiserver.protobuf.wire import MAGIC, decode
+from podling.assemble.settle import EtcdOptions
+from podling.machine.start import StartError
+from podling.model.codec import json
+from podling.model.errors import StatusError
+from podling.model.scheme import RESOURCES
+from podling.model.types.meta import KubeObject
+from podling.storage.etcd.connection import Connection, EtcdError, Tls
+from podling.storage.etcd.store import EtcdStorage, UnreadableError
+from podling.storage.etcd.store import open as open_store
+
+OLDER_DEFINITION = b'{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1beta1"'
+ALIKE = {
+    "validation": "schema",
+    "subresources": "subresources",
+    "additionalPrinterColumns": "additionalPrinterColumns",
+    "selectableFields": "selectableFields",
+}
+"""Fields of v1beta1 for all versions of a definition, and those of one version in v1."""
+
+
+async def open_etcd(options: EtcdOptions) -> EtcdStorage:
+    """Raises StartError."""
+    try:
+        files = (options.ca, options.certificate, options.key)
+        tls = Tls(*(file.read_bytes() if file else None for file in files))
+    except OSError as error:
+        raise StartError(f"what was given for etcd cannot be read: {error}") from error
+    try:
+        connection = Connection(options.servers, tls)
+    except ValueError as error:
+        raise StartError(f"--etcd-servers: {error}") from error
+    try:
+        return await open_store(connection, plain)
+    except (EtcdError, UnreadableError) as error:
+        await connection.close()
+        raise StartError(f"--etcd-servers: {error}") from error
+
+
+def plain(key: str, value: bytes) -> bytes:
+    """What kube-apiserver wrote, as podling writes it: JSON, of the version that podling stores. Raises
+    UnreadableError."""
+    is_older = value.startswith(OLDER_DEFINITION)
+    if not (value.startswith(MAGIC) or is_older):
+        return value
+    type_ = next((type_ for prefix, type_ in _types().items() if key.startswith(prefix)), None)
+    if type_ is None:
+        raise UnreadableError(f"{key} is protobuf, of a kind that podling does not know")
+    try:
+        data = newer_definition(json.decode(value, dict[str, Any])) if is_older else decode(value, type_)
+        obj = json.decode(json.encode({**data, "apiVersion": type_.API_VERSION}), type_)
+    except (StatusError, ValueError) as error:
+        raise UnreadableError(f"{key} is of a form that podling cannot read: {error}") from error
+    return json.with_nulls(json.encode(obj), type_)
+
+
+def newer_definition(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """A CustomResourceDefinition of v1 from one of v1beta1, which kube-apiserver still stores: there, what
+    all versions have alike stands once."""
+    spec = dict(stored["spec"])
+    alike = {ours: spec.pop(theirs) for theirs, ours in ALIKE.items() if theirs in spec}
+    for name in ("version", "preserveUnknownFields"):
+        spec.pop(name, None)
+    versions = [{**alike, **version} for version in spec.get("versions") or ()]
+    for version in versions:
+        for column in version.get("additionalPrinterColumns") or ():
+            column["jsonPath"] = column.pop("JSONPath", None) or column.get("jsonPath", "")
+    conversion = dict(spec.get("conversion") or {})
+    client, reviews = (
+        conversion.pop("webhookClientConfig", None),
+        conversion.pop("conversionReviewVersions", None),
+    )
+    if client is not None:
+        conversion["webhook"] = {"clientConfig": client, "conversionReviewVersions": reviews}
+    return {**stored, "spec": {**spec, "versions": versions, "conversion": conversion}}
+
+
+@cache
+def _types() -> dict[str, type[KubeObject]]:
+    """By the prefix of their keys."""
+    return {storage_key(one): one.type for one in RESOURCES if one.stored and not one.view}
