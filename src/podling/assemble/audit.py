@@ -16,7 +16,6 @@ from podling.apiserver.observe.audit_file import GATHERED, audit_file
 from podling.apiserver.observe.audit_policy import DEFAULT, PolicyError, Recording, read_policy
 from podling.apiserver.observe.audit_rotation import Rotation
 from podling.apiserver.observe.audit_truncate import Truncating
-from podling.apiserver.observe.audit_webhook import Send, audit_webhook
 from podling.apiserver.verbs.yaml_body import read_yaml
 from podling.assemble.settle import AuditOptions
 from podling.client import kubeconfig
@@ -27,6 +26,7 @@ from podling.model.rules.audit_modes import BATCH
 from podling.model.time import Clock
 
 if TYPE_CHECKING:
+    from podling.apiserver.observe.audit_webhook import Send
     from podling.client.https import HttpsTransport
 
 NO_FILE = "off"
@@ -52,6 +52,8 @@ async def audit_log(
             )
             sinks.append(Truncating(file, options.longest_event) if options.truncates else file)
         if options.webhook is not None:
+            from podling.apiserver.observe.audit_webhook import audit_webhook
+
             transport = _transport(options.webhook)
             running.push_async_callback(transport.close)
             longest = options.webhook_longest_batch if options.webhook_truncates else 0

@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING
 from podling.apiserver.authn.authenticators import Authentication, Authenticator, TokenAuthenticator
 from podling.apiserver.authn.certificates import CertificateAuthenticator, Issuers
 from podling.apiserver.authn.configuration import Doors
-from podling.apiserver.authn.front_proxy import FrontProxy, Headers
-from podling.apiserver.authn.token_file import TokenFile, read_tokens
-from podling.apiserver.authn.token_webhook import TokenWebhook
 from podling.assemble.settle import AuthenticationOptions
 from podling.client import kubeconfig
 from podling.machine.start import StartError
@@ -46,6 +43,8 @@ async def authentication(
 
             asking.append(await running.enter_async_context(of_flags(options, clock)))
         if options.token_webhook is not None:
+            from podling.apiserver.authn.token_webhook import TokenWebhook
+
             transport = _transport(options.token_webhook)
             running.push_async_callback(transport.close)
 
@@ -73,6 +72,8 @@ def _authenticators(
 ) -> list[Authenticator]:
     authenticators: list[Authenticator] = []
     if options.proxy_ca is not None:
+        from podling.apiserver.authn.front_proxy import FrontProxy, Headers
+
         headers = Headers(
             options.proxy_names,
             options.proxy_users,
@@ -85,6 +86,8 @@ def _authenticators(
     else:
         authenticators.append(CertificateAuthenticator(clock))
     if options.token_file is not None:
+        from podling.apiserver.authn.token_file import TokenFile, read_tokens
+
         try:
             text = options.token_file.read_text()
             authenticators.append(TokenFile(read_tokens(text, str(options.token_file))))

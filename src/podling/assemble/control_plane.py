@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from podling import __version__
-from podling.apiserver.aggregation.inquiry import fault_of
 from podling.apiserver.assemble import ApiServer
 from podling.apiserver.authn.tokens import SigningKey
 from podling.apiserver.connect.kubelet import KubeletProxy
@@ -165,6 +164,8 @@ class Plane(msgspec.Struct, frozen=True):
 
     async def fault_of(self, service: APIService) -> str:
         """Why the server behind an APIService does not answer; empty if it does."""
+        from podling.apiserver.aggregation.inquiry import fault_of
+
         return await fault_of(self.server.aggregation, service)
 
 

@@ -52,9 +52,13 @@ LIBRARIES = {
 }
 RARE = (
     "podling.apiserver.admission.configuration",
+    "podling.apiserver.aggregation.inquiry",
     "podling.apiserver.authn.json_web_tokens",
+    "podling.apiserver.authn.token_file",
+    "podling.apiserver.authn.token_webhook",
     "podling.apiserver.cel.evaluation",
     "podling.apiserver.cel.policy_types",
+    "podling.apiserver.observe.audit_webhook",
     "podling.apiserver.rules.encryption",
     "podling.assemble.encryption",
     "podling.assemble.issuers",
