@@ -1,7 +1,8 @@
 """nftables, by its library in this process, in one thread of its own; by the program `nft` where the library
-cannot be loaded.
+cannot be loaded, and for long scripts.
 
-A change of some elements takes the library 0.2 to 0.5 ms, and the program 16 ms, most of it to start.
+A change of some elements takes the library 0.2 to 0.5 ms, and the program 16 ms, most of it to start. Either
+takes fifty times a script's length in memory: the program's goes with it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LIBRARY = "libnftables.so.1"
+LONG = 256 << 10
+"""Characters of a script that is for the program."""
 
 Run = Callable[[str], str]
 """Does the commands of a script in one transaction; returns what they print. Raises NftError."""
@@ -38,6 +41,8 @@ def library(name: str = LIBRARY) -> Run:
     nft.nft_ctx_buffer_error(context)
 
     def run(script: str) -> str:
+        if len(script) > LONG:
+            return program(script)
         # ctypes lets go of the interpreter's lock meanwhile.
         if nft.nft_run_cmd_from_buffer(context, ctypes.c_char_p(script.encode())):
             raise NftError(_short(nft.nft_ctx_get_error_buffer(context)))

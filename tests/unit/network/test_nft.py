@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -36,6 +37,11 @@ def apart(work: Callable[[], T]) -> T:
 
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(alone).result()
+
+
+def resident() -> int:
+    """Bytes of memory that this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def rules(listing: str) -> list[str]:
@@ -82,6 +88,23 @@ def test_a_table_after_changes_is_the_one_made_afresh(shape: Shape, way: Callabl
     changed, afresh, left = apart(compared)
     assert set(afresh) <= set(changed)
     assert left == ""
+
+
+def test_a_long_script_leaves_no_memory_behind() -> None:
+    """The library would keep some 25 MB of this one."""
+    elements = ", ".join(f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}" for n in range(70_000))
+    table = "add table ip one\nadd set ip one them { type ipv4_addr; }\n"
+    script = f"{table}add element ip one them {{ {elements} }}\n"
+
+    def more() -> tuple[int, str]:
+        run = library()
+        before = resident()
+        run(script)
+        return resident() - before, run("list tables\n")
+
+    kept, left = apart(more)
+    assert left == "table ip one\n"
+    assert kept < 10 << 20
 
 
 def test_a_refused_script_says_why_and_does_nothing() -> None:
