@@ -367,7 +367,8 @@ class Scheduler:
         waiting, pod = binding.waiting, binding.waiting.pod
         self._cluster.drop_pod(pod.uid)
         self._tracker.left(pod)
-        is_gone = isinstance(error, StatusError) and error.code == 404
+        # Of the claims' writes, 404 does not say that the pod is gone.
+        is_gone = plugin == BINDER and isinstance(error, StatusError) and error.code == 404
         if self._queue.get(pod.uid) is not waiting or is_gone:
             return
         self._ended(FAILED, binding.began)

@@ -3,23 +3,29 @@ VolumeBinding).
 
 A volume that is there is given to its claim; of one that is to be made, the claim is told for which node. The
 volume controller and the provisioner do the rest, and the pod waits for it as long as `WITHIN`.
+
+The volume controller writes to new claims and volumes too, mostly just then. A write that it came before is
+made again on what it left, if that is still what the decision was about; otherwise the pod is to be decided
+anew.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
 from podling.client.client import Client
 from podling.client.informer import Informer
+from podling.model.errors import StatusError
 from podling.model.rules.volume_binding import BOUND_BY_CONTROLLER, SELECTED_NODE, is_bound, is_bound_to
 from podling.model.types.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from podling.model.types.pod import Pod
 from podling.model.types.references import ObjectReference
 from podling.scheduler.info import Key
-from podling.scheduler.volumes import Bindings, key_of
+from podling.scheduler.volumes import Bindings, Decided, is_as_decided, key_of
 
 WITHIN = 600.0
 """Seconds (kube-scheduler's bindTimeoutSeconds)."""
@@ -45,14 +51,15 @@ class VolumeWrites:
         """Returns when all claims are bound. Raises VolumesError, StatusError and OSError."""
         for claim, volume in bindings.found:
             await self._give(volume, claim)
-        for claim in bindings.made:
-            if claim.metadata.annotations.get(SELECTED_NODE) != node:
-                annotations = {**claim.metadata.annotations, SELECTED_NODE: node}
-                told = replace(claim, metadata=replace(claim.metadata, annotations=annotations))
-                await self._client.update(told)
+        told = [
+            claim
+            if claim.metadata.annotations.get(SELECTED_NODE) == node
+            else await self._write(claim, lambda one: _annotated(one, SELECTED_NODE, node))
+            for claim in bindings.made
+        ]
         try:
             async with asyncio.timeout(WITHIN):
-                await self._bound(pod, bindings, node)
+                await self._bound(pod, [claim for claim, _ in bindings.found], told, node)
         except TimeoutError:
             raise VolumesError("binding volumes: context deadline exceeded") from None
 
@@ -68,15 +75,38 @@ class VolumeWrites:
             api_version=claim.API_VERSION,
             resource_version=claim.metadata.resource_version,
         )
-        annotations = {**volume.metadata.annotations, BOUND_BY_CONTROLLER: "yes"}
-        meta = replace(volume.metadata, annotations=annotations)
-        await self._client.update(replace(volume, metadata=meta, spec=replace(volume.spec, claim_ref=ref)))
+        await self._write(
+            volume,
+            lambda one: replace(
+                _annotated(one, BOUND_BY_CONTROLLER, "yes"), spec=replace(one.spec, claim_ref=ref)
+            ),
+        )
 
-    async def _bound(self, pod: Pod, bindings: Bindings, node: str) -> None:
-        claims = [*(claim for claim, _ in bindings.found), *bindings.made]
-        written = {key_of(claim): int(claim.metadata.resource_version) for claim in bindings.made}
+    async def _write(self, decided: Decided, change: Callable[[Decided], Decided]) -> Decided:
+        """Returns what was written."""
+        newest = decided
+        while True:
+            try:
+                return await self._client.update(change(newest))
+            except StatusError as error:
+                if error.code != 409:
+                    raise
+                meta = newest.metadata
+                newest = await self._client.get(type(decided), meta.name, meta.namespace)
+                if not is_as_decided(decided, newest):
+                    raise
+
+    async def _bound(
+        self,
+        pod: Pod,
+        given: list[PersistentVolumeClaim],
+        told: list[PersistentVolumeClaim],
+        node: str,
+    ) -> None:
+        """`told`: the claims that a volume is made for, as they were written."""
+        written = {key_of(claim): int(claim.metadata.resource_version) for claim in told}
         changed = asyncio.Event()
-        keys = [key_of(claim) for claim in claims]
+        keys = [key_of(claim) for claim in (*given, *told)]
         watched = [*keys, _pod_key(pod)]
         for key in watched:
             self._waiting[key].add(changed)
@@ -107,8 +137,7 @@ class VolumeWrites:
                 continue
             done = False
             # What the informer shows may be older than what was written.
-            is_newer = int(claim.metadata.resource_version) > written.get(key, 0)
-            if key in written and is_newer:
+            if key in written and int(claim.metadata.resource_version) >= written[key]:
                 chosen = claim.metadata.annotations.get(SELECTED_NODE)
                 if chosen is None:
                     raise VolumesError(f'binding volumes: provisioning failed for PVC "{key[1]}"')
@@ -128,6 +157,11 @@ class VolumeWrites:
     def _wake(self, key: Key) -> None:
         for event in self._waiting.get(key, ()):
             event.set()
+
+
+def _annotated(one: Decided, key: str, value: str) -> Decided:
+    annotations = {**one.metadata.annotations, key: value}
+    return replace(one, metadata=replace(one.metadata, annotations=annotations))
 
 
 def _pod_key(pod: Pod) -> Key:

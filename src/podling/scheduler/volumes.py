@@ -10,7 +10,7 @@ are assumed: the volume is nobody else's, and other pods of the claim go to the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from podling.model.rules.references import volume_claims_of
 from podling.model.rules.volume_binding import (
@@ -27,6 +27,8 @@ from podling.model.types.pod import Pod
 from podling.model.types.storage import StorageClass
 from podling.scheduler.filter import VOLUME_BINDING, VOLUME_RESTRICTIONS, VOLUME_ZONE, Refusal
 from podling.scheduler.info import Key, NodeInfo, PodInfo
+
+Decided = TypeVar("Decided", PersistentVolume, PersistentVolumeClaim)
 
 ALONE = "ReadWriteOncePod"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
@@ -185,6 +187,16 @@ def in_zone(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:
         return True
     placed = {key: volume.metadata.labels[key] for key in ZONES if key in volume.metadata.labels}
     return all(labels.get(key) in where.split("__") for key, where in placed.items())
+
+
+def is_as_decided(decided: Decided, newest: Decided) -> bool:
+    """Whether all that was looked at of a claim or volume is as it was."""
+    old, new = decided.metadata, newest.metadata
+    return (
+        (new.uid, new.labels, newest.spec) == (old.uid, old.labels, decided.spec)
+        and new.deletion_timestamp == old.deletion_timestamp
+        and new.annotations.get(SELECTED_NODE) == old.annotations.get(SELECTED_NODE)
+    )
 
 
 def claims_of(pod: Pod) -> Iterator[Key]:

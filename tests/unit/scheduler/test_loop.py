@@ -72,16 +72,20 @@ class Said:
 
 
 class Refusing:
-    """The API server, but for what is `refused` (a method, or the end of a path) while `refuse` is set."""
+    """The API server, but for what is `refused` (a method, or the end of a path) while `refuse` is set.
+    `meanwhile` writes before the first PUT of the path it stands for is let through."""
 
     def __init__(self, server: ApiServer) -> None:
         self._server = server
         self.refuse: StatusError | None = None
         self.refused = "/binding"
         self.bindings = 0
+        self.meanwhile: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {}
 
     async def handle(self, request: Request) -> Response:
         self.bindings += request.path.endswith("/binding")
+        if request.method == "PUT" and (write := self.meanwhile.pop(request.path, None)) is not None:
+            await write()
         if self.refuse is not None and (
             request.method == self.refused or request.path.endswith(self.refused)
         ):
@@ -245,12 +249,8 @@ async def test_a_claim_is_told_its_node_and_the_pod_waits_for_the_volume(cluster
     later = StorageClass(metadata=ObjectMeta(name="later"), provisioner="a.test/b")
     await cluster.client.create(replace(later, volume_binding_mode="WaitForFirstConsumer"))
     await cluster.node("one", cpu="4")
-    wants = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     for name in ("data", "lost"):
-        spec = {**wants, "storageClassName": "later"}
-        body = {"metadata": {"name": name, "namespace": "ns"}, "spec": spec}
-        await cluster.client.create(from_data(body, PersistentVolumeClaim))
-        await cluster.pod(f"of-{name}", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": name}}])
+        await waiting_claim(cluster, name, "later")
         await until(
             cluster.client,
             PersistentVolumeClaim,
@@ -271,6 +271,91 @@ async def test_a_claim_is_told_its_node_and_the_pod_waits_for_the_volume(cluster
         'binding rejected: running PreBind plugin "VolumeBinding": binding volumes: '
         'provisioning failed for PVC "lost"'
     )
+
+
+async def waiting_claim(cluster: Cluster, name: str, class_name: str) -> None:
+    """And the pod that waits for it."""
+    wants = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    spec = {**wants, "storageClassName": class_name}
+    body = {"metadata": {"name": name, "namespace": "ns"}, "spec": spec}
+    await cluster.client.create(from_data(body, PersistentVolumeClaim))
+    await cluster.pod(f"of-{name}", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": name}}])
+
+
+async def test_who_wrote_to_a_claim_or_volume_meanwhile_does_not_send_the_pod_back(cluster: Cluster) -> None:
+    for name, provisioner in (("made", "a.test/b"), ("there", "kubernetes.io/no-provisioner")):
+        later = StorageClass(metadata=ObjectMeta(name=name), provisioner=provisioner)
+        await cluster.client.create(replace(later, volume_binding_mode="WaitForFirstConsumer"))
+    disk = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/d"}}
+    disk["storageClassName"] = "there"
+    await cluster.client.create(from_data({"metadata": {"name": "disk"}, "spec": disk}, PersistentVolume))
+    free = {"status": {"phase": "Available"}}
+    await cluster.client.patch(PersistentVolume, "disk", "", free, subresource="status")
+    seen = {"metadata": {"annotations": {"seen": "yes"}}}
+    core = "/api/v1"
+    cluster.api.meanwhile = {
+        f"{core}/namespaces/ns/persistentvolumeclaims/a": lambda: cluster.client.patch(
+            PersistentVolumeClaim, "a", "ns", seen
+        ),
+        f"{core}/persistentvolumes/disk": lambda: cluster.client.patch(PersistentVolume, "disk", "", seen),
+    }
+    await waiting_claim(cluster, "a", "made")
+    await waiting_claim(cluster, "b", "there")
+    await cluster.node("one", cpu="4")
+    has_both = {"seen": "yes", SELECTED_NODE: "one"}
+    await until(
+        cluster.client,
+        PersistentVolumeClaim,
+        "ns",
+        "a",
+        lambda one: one.metadata.annotations.items() >= has_both.items(),
+    )
+    await until(cluster.client, PersistentVolume, "", "disk", lambda one: one.spec.claim_ref is not None)
+    volume = await cluster.client.get(PersistentVolume, "disk")
+    assert volume.metadata.annotations["seen"] == "yes"
+    assert volume.spec.claim_ref is not None
+    assert volume.spec.claim_ref.name == "b"
+    bound = {"metadata": {"annotations": {BOUND: "yes"}}, "spec": {"volumeName": "disk"}}
+    for name in ("a", "b"):
+        await cluster.client.patch(PersistentVolumeClaim, name, "ns", bound)
+        assert await cluster.placed(f"of-{name}") == "one"
+    assert not cluster.api.meanwhile
+    assert not [message for _, reason, message in cluster.said.events if "binding rejected" in message]
+
+
+async def test_a_claim_of_which_another_decided_meanwhile_sends_the_pod_back(cluster: Cluster) -> None:
+    later = StorageClass(metadata=ObjectMeta(name="later"), provisioner="a.test/b")
+    await cluster.client.create(replace(later, volume_binding_mode="WaitForFirstConsumer"))
+    elsewhere = {"metadata": {"annotations": {SELECTED_NODE: "two"}}}
+    cluster.api.meanwhile["/api/v1/namespaces/ns/persistentvolumeclaims/a"] = lambda: cluster.client.patch(
+        PersistentVolumeClaim, "a", "ns", elsewhere
+    )
+    await cluster.node("one")
+    await waiting_claim(cluster, "a", "later")
+    told = await cluster.said.until("of-a", "FailedScheduling")
+    while "binding rejected" not in told:
+        told = await cluster.said.until("of-a", "FailedScheduling")
+    assert "the object has been modified" in told
+    claim = await cluster.client.get(PersistentVolumeClaim, "a", "ns")
+    assert claim.metadata.annotations[SELECTED_NODE] == "two"
+
+
+async def test_the_pod_of_a_claim_that_went_meanwhile_waits_for_another(cluster: Cluster) -> None:
+    later = StorageClass(metadata=ObjectMeta(name="later"), provisioner="a.test/b")
+    await cluster.client.create(replace(later, volume_binding_mode="WaitForFirstConsumer"))
+
+    async def delete() -> None:
+        kept = {"metadata": {"finalizers": None}}
+        await cluster.client.patch(PersistentVolumeClaim, "a", "ns", kept)
+        await cluster.client.delete(PersistentVolumeClaim, "a", "ns")
+
+    cluster.api.meanwhile["/api/v1/namespaces/ns/persistentvolumeclaims/a"] = delete
+    await cluster.node("one")
+    await waiting_claim(cluster, "a", "later")
+    told = await cluster.said.until("of-a", "FailedScheduling")
+    while "binding rejected" not in told:
+        told = await cluster.said.until("of-a", "FailedScheduling")
+    assert 'persistentvolumeclaims "a" not found' in told
 
 
 async def test_no_room_is_given_twice(cluster: Cluster) -> None:
