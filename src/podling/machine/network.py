@@ -9,13 +9,14 @@ with the endpoint's address (docs/decisions/069).
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import json
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+
+from podling.process.programs import ended
 
 NETWORK_NAME = "podling"
 SERVICES_FILE = "services"
@@ -116,18 +117,29 @@ def clashing(services: str, routes: str) -> list[str]:
     return [*found]
 
 
+def links_and_routes(lines: str) -> tuple[list[str], str]:
+    """What `ip -oneline` says of addresses, as `2: eth0 inet 192.0.2.2/24 …`, and of routes: the names of the
+    links, and the lines about routes."""
+    links, routes = [], []
+    for line in lines.splitlines():
+        number, _, rest = line.partition(": ")
+        if number.isdigit():
+            links.append(rest.split()[0])
+        else:
+            routes.append(line)
+    return links, "\n".join(routes)
+
+
 async def set_up_service_route(services: str, address: str) -> None:
     """Route the services' subnet to the link that has `address`, which processes of this machine show there.
     Nothing leaves by that link: nftables leads on, or refuses. Without a route, a machine that has no default
     route could not even send to a service."""
     version = ipaddress.ip_network(services).version
-    ip, source, device = ("ip", f"-{version}"), tuple[str, ...](), "lo"
-    if ipaddress.ip_address(address).version == version:
-        # As `2: eth0 inet 192.0.2.2/24 …`.
-        device = (await _run(*ip, "-oneline", "address", "show", "to", address)).split()[1]
-        source = ("src", address)
-    theirs = await _run(*ip, "route", "show", "root", services)
-    theirs += await _run(*ip, "route", "show", "match", services)
+    ip = ("ip", f"-{version}")
+    asked = [f"route show root {services}", f"route show match {services}"]
+    if of_version := ipaddress.ip_address(address).version == version:
+        asked.append(f"address show to {address}")
+    links, theirs = links_and_routes(await _run(*ip, "-oneline", "-batch", "-", script="\n".join(asked)))
     for route in clashing(services, theirs):
         log.warning(
             "the addresses of services (%s) are also others', whom this machine reaches by: %s; "
@@ -135,8 +147,9 @@ async def set_up_service_route(services: str, address: str) -> None:
             services,
             route,
         )
+    to = ("dev", links[0], "src", address) if of_version else ("dev", "lo")
     try:
-        await _run(*ip, "route", "add", services, "dev", device, *source, "proto", ROUTE_PROTOCOL)
+        await _run(*ip, "route", "add", services, *to, "proto", ROUTE_PROTOCOL)
     except NetworkError as error:
         if not await _run(*ip, "route", "show", "exact", services, "proto", ROUTE_PROTOCOL):
             log.warning("the addresses of services (%s) are not routed: %s", services, error)
@@ -180,16 +193,9 @@ async def tear_down_masquerade(table: str, bridge: str) -> None:
             raise
 
 
-async def _run(*command: str, script: str | None = None) -> str:
+async def _run(*command: str, script: str = "") -> str:
     """What the command prints. Raises NetworkError."""
-    # A pipe to a command that reads nothing breaks when that ends first.
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=asyncio.subprocess.DEVNULL if script is None else asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    output, errors = await process.communicate(None if script is None else script.encode())
-    if process.returncode != 0:
-        raise NetworkError(f"{' '.join(command)}: {errors.decode(errors='replace').strip()}")
-    return output.decode()
+    done = await ended(*command, script=script)
+    if done.returncode != 0:
+        raise NetworkError(f"{' '.join(command)}: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout.decode()

@@ -11,6 +11,7 @@ import asyncio
 import os
 import resource
 import signal
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -113,6 +114,17 @@ def spawn(argv: Sequence[str], environment: Mapping[str, str], log: Path) -> Pro
             setsid=True,
         )
     return Process(pid)
+
+
+async def ended(*argv: str, script: str = "") -> subprocess.CompletedProcess[bytes]:
+    """A program after its end, what it printed, and its errors; it may read `script`. Raises OSError."""
+
+    def run() -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(argv, input=script.encode(), capture_output=True, check=False)
+
+    # uvloop forks the whole of podling for it, which takes ten times as long as a short command does; this
+    # is by vfork.
+    return await asyncio.to_thread(run)
 
 
 def command_line(pid: int) -> list[str]:

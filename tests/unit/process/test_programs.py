@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from podling.process.programs import Process, command_line, processes, spawn
+from podling.process.programs import Process, command_line, ended, processes, spawn
 
 SCRIPT = """
 import resource
@@ -125,3 +125,16 @@ def test_the_raised_limit_of_open_files_is_ours_alone() -> None:
     """In a process of its own: raised for us, as it was for what we start."""
     said = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
     assert said.stdout.split() == ["512", "512", "256", "512"]
+
+
+def test_a_program_that_is_waited_for_is_not_a_fork_of_podling() -> None:
+    """Its pages are not copied, however many there are: the memory of the child is the program's own."""
+    forks: list[bool] = []
+
+    async def run() -> None:
+        os.register_at_fork(after_in_parent=lambda: forks.append(True))
+        done = await ended("sh", "-c", "cat; echo no >&2; exit 3", script="hello")
+        assert (done.returncode, done.stdout, done.stderr) == (3, b"hello", b"no\n")
+
+    uvloop.run(run())
+    assert not forks

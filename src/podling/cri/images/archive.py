@@ -18,6 +18,7 @@ from typing import IO, TypeVar
 import msgspec
 
 from podling.cri.grpc.client import GrpcRuntime
+from podling.process.programs import ended
 
 T = TypeVar("T")
 
@@ -138,14 +139,9 @@ async def load_images(
 async def _import(socket: Path, archive: Path) -> None:
     argv = ["ctr", "--address", str(socket), "--namespace", _NAMESPACE, "images", "import", str(archive)]
     try:
-        ctr = await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-        )
+        ctr = await ended(*argv)
     except FileNotFoundError:
         raise ImageLoadError("there is no ctr on this machine: install the package containerd") from None
-    _, said = await ctr.communicate()
     if ctr.returncode != 0:
-        raise ImageLoadError(f"containerd did not take {archive}: {said.decode(errors='replace').strip()}")
+        said = ctr.stderr.decode(errors="replace").strip()
+        raise ImageLoadError(f"containerd did not take {archive}: {said}")
