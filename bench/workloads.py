@@ -87,6 +87,7 @@ async def all_in_one() -> AsyncIterator[Client]:
             SystemClock(),
             started=started,
             fault_of=partial(fault_of, server.aggregation),
+            believed={},
             measure=lambda measured: None,
         )
         async with asyncio.TaskGroup() as tasks:

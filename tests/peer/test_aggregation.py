@@ -27,6 +27,7 @@ SERVICES = f"/api/v1/namespaces/{NAMESPACE}/services"
 SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
 API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 PLACE = "/apis/good.test/v1"
+BELIEVED = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 LOOKS = 400
 COMPARED = ("Content-Type", "X-Own")
 HERE = machine_address()
@@ -37,6 +38,7 @@ class Behind(msgspec.Struct):
 
     server: Server
     good: Extension
+    front: Authority
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +78,7 @@ def both(kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory) ->
             )
             broken.status = 500
             set_up(server, good, broken, authority, front)
-            made.append(Behind(server, good))
+            made.append(Behind(server, good, front))
         yield made
 
 
@@ -226,6 +228,30 @@ def test_those_who_may_are_told_of_by_name(both: list[Behind]) -> None:
         raise AssertionError("jane may not")
 
     assert alike(both, asked)[2]["headers"]["X-Remote-User"] == ["jane"]
+
+
+def published(one: Behind) -> Any:
+    """Certificates by whose they are."""
+    for _ in range(LOOKS):
+        answer = one.server.ask("GET", BELIEVED)
+        if answer.code == 200:
+            whose = {
+                one.server.ca.read_text(): "clients",
+                one.front.ca.certificate.read_text(): "proxies",
+            }
+            meta = answer.body["metadata"]
+            data = {key: whose.get(value, value) for key, value in answer.body["data"].items()}
+            return meta.get("labels"), meta.get("annotations"), data
+    raise AssertionError("nothing is published")
+
+
+def test_whom_to_believe_is_published(both: list[Behind]) -> None:
+    """Where API servers behind look for it, also once somebody has deleted it."""
+    before = alike(both, published)
+    for one in both:
+        assert one.server.ask("DELETE", BELIEVED).code == 200
+    assert alike(both, published) == before
+    assert before[2]["client-ca-file"] == "clients"
 
 
 def until(connection: socket.socket, what: bytes) -> bytes:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from podling.apiserver.store.expiry import expire_events
 from podling.assemble import process
-from podling.assemble.control_plane import ServerSettings, control_plane, server_settings
+from podling.assemble.control_plane import ServerSettings, believed, control_plane, server_settings
 from podling.assemble.controllers import run_own
 from podling.assemble.kubeconfigs import write_admin, write_parts
 from podling.assemble.process import Report
@@ -95,7 +95,15 @@ def run(options: ServerOptions, report: Report) -> None:
                     tasks.create_task(renew_forever(authority.due, lambda: certified()[0].due, clock)),
                     tasks.create_task(expire_events(plane.storage, clock)),
                     tasks.create_task(
-                        run_own(own, settings.address, settings.port, settings.cidr, clock, plane.fault_of)
+                        run_own(
+                            own,
+                            settings.address,
+                            settings.port,
+                            settings.cidr,
+                            clock,
+                            fault_of=plane.fault_of,
+                            believed=believed(settings),
+                        )
                     ),
                 ]
                 report(f"API server on https://{LOOPBACK}:{settings.port}")

@@ -19,6 +19,7 @@ from podling.assemble.control_plane import (
     KUBELET_CLIENT,
     Plane,
     ServerSettings,
+    believed,
     control_plane,
     server_settings,
 )
@@ -157,6 +158,7 @@ async def _live(
         clock,
         started=started,
         fault_of=plane.fault_of,
+        believed=believed(server),
         measure=plane.server.metrics.add,
         taken=is_taken if settled.options.service_lb else None,
         workloads=settled.options.workloads,

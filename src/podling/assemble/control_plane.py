@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from podling import __version__
+from podling.apiserver.aggregation.passing import EXTRA_PREFIX, GROUP_HEADER, UID_HEADER, USER_HEADER
 from podling.apiserver.assemble import ApiServer
 from podling.apiserver.authn.tokens import SigningKey
 from podling.apiserver.connect.kubelet import KubeletProxy
@@ -146,6 +147,35 @@ def api_server_hosts(address: str, service: str) -> list[str]:
     parts = ["kubernetes", "default", "svc", "cluster", "local"]
     names = [".".join(parts[:count]) for count in (1, 2, 3, 5)]
     return list(dict.fromkeys(["localhost", *names, LOOPBACK, service, address]))
+
+
+def believed(settings: ServerSettings) -> dict[str, list[str]]:
+    """Which clients and which proxies API servers behind this one are told to believe, by the keys of the
+    ConfigMap they read: those that this one believes, and itself."""
+    given = settings.authentication
+    clients = [settings.ca, settings.showing.client_ca]
+    proxies = [given.proxy_ca]
+    heard = {
+        "allowed-names": [*given.proxy_names],
+        "username-headers": [*given.proxy_users],
+        "uid-headers": [*given.proxy_uids],
+        "group-headers": [*given.proxy_groups],
+        "extra-headers-prefix": [*given.proxy_extra_prefixes],
+    }
+    if settings.showing.proxy_client is None:
+        proxies.append(settings.front_proxy.ca)
+        # Without names anybody is believed who has a certificate.
+        if given.proxy_ca is None or given.proxy_names:
+            heard["allowed-names"].append(FRONT_PROXY)
+        heard["username-headers"].append(USER_HEADER)
+        heard["uid-headers"].append(UID_HEADER)
+        heard["group-headers"].append(GROUP_HEADER)
+        heard["extra-headers-prefix"].append(EXTRA_PREFIX)
+    found = {"client-ca-file": [file.read_text() for file in clients if file is not None]}
+    if any(proxies):
+        found["requestheader-client-ca-file"] = [file.read_text() for file in proxies if file is not None]
+        found |= {f"requestheader-{name}": said for name, said in heard.items()}
+    return found
 
 
 class Plane(msgspec.Struct, frozen=True):

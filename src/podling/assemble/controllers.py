@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
@@ -89,12 +89,22 @@ def _fine() -> str:
     return ""
 
 
-async def run_own(client: Client, host: str, port: int, cidr: str, clock: Clock, fault_of: FaultOf) -> None:
+async def run_own(
+    client: Client,
+    host: str,
+    port: int,
+    cidr: str,
+    clock: Clock,
+    *,
+    fault_of: FaultOf,
+    believed: Mapping[str, Sequence[str]],
+) -> None:
     """The controllers that kube-apiserver runs in itself. Pods reach the API server at `host` and `port`;
-    services get their addresses from `cidr`. `fault_of` asks the servers behind APIServices."""
+    services get their addresses from `cidr`. `fault_of` asks the servers behind APIServices, which are told
+    who is `believed`."""
     informers, repaired = Informers(client), EventRecorder(client, clock, REPAIRED)
     own = controllers.of_the_server(client, informers, clock, host, port, cidr)
-    every = [*own, *controllers.rest_of_the_server(client, informers, repaired, clock, fault_of)]
+    every = [*own, *controllers.rest_of_the_server(client, informers, repaired, clock, fault_of, believed)]
     async with asyncio.TaskGroup() as tasks:
         await informers.start(tasks)
         _begin(every, tasks)
@@ -113,6 +123,7 @@ async def run_all(
     *,
     started: asyncio.Event,
     fault_of: FaultOf,
+    believed: Mapping[str, Sequence[str]],
     measure: Callable[[Measured], None],
     taken: Taken | None = None,
     workloads: bool = True,
@@ -138,7 +149,9 @@ async def run_all(
         await woken(started, LONGEST_START)
         repaired = EventRecorder(server, clock, REPAIRED)
         rest = [
-            *controllers.rest_of_the_server(server, informers, repaired, clock, fault_of, measures=True),
+            *controllers.rest_of_the_server(
+                server, informers, repaired, clock, fault_of, believed, measures=True
+            ),
             *controllers.rest(account, informers, told, clock, authority, type_check),
         ]
         if workloads:

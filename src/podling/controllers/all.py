@@ -4,6 +4,7 @@ the rest, which start once the node is ready (docs/decisions/013).
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from podling.client.client import Client
@@ -32,7 +33,13 @@ from podling.controllers.quotas import ResourceQuotas
 from podling.controllers.roles import ClusterRoleAggregation
 from podling.controllers.storage.binder import BINDER, VolumeBinder
 from podling.controllers.storage.ephemeral import EPHEMERAL, EphemeralVolumes
-from podling.controllers.system import KubernetesService, SystemNamespaces, SystemPriorityClasses
+from podling.controllers.system import (
+    BELIEVED,
+    BelievedClients,
+    KubernetesService,
+    SystemNamespaces,
+    SystemPriorityClasses,
+)
 from podling.controllers.workloads.claims import Owned
 from podling.controllers.workloads.cron_jobs import CronJobs
 from podling.controllers.workloads.daemon_sets import DaemonSets
@@ -96,13 +103,18 @@ def rest_of_the_server(
     events: EventRecorder,
     clock: Clock,
     fault_of: FaultOf,
+    believed: Mapping[str, Sequence[str]],
     *,
     measures: bool = False,
 ) -> list[Controller[Any]]:
     """The controllers of kube-apiserver that no pod waits for. `events` tells of repairs, as REPAIRED.
-    `measures`: whether the server has metrics.k8s.io; `fault_of` asks the servers behind APIServices."""
+    `measures`: whether the server has metrics.k8s.io; `fault_of` asks the servers behind APIServices, which
+    are told who is `believed` (BelievedClients)."""
     services, addresses = informers.of(Service), informers.of(IPAddress)
+    namespace, name = BELIEVED
+    published = informers.of(ConfigMap, namespace, field_selector=f"metadata.name={name}")
     return [
+        BelievedClients(client, informers.of(Namespace), published, believed, clock),
         AddressRepair(client, services, addresses, informers.of(ServiceCIDR), events, clock),
         *extensions(client, informers, clock, fault_of, measures=measures),
         FlowControl(client, informers.of(FlowSchema), informers.of(PriorityLevelConfiguration), clock),

@@ -116,13 +116,16 @@ async def all_together(plane: Plane, ca: str, port: int, measured: list[Measured
         CLOCK,
         started=asyncio.Event(),
         fault_of=plane.fault_of,
+        believed={},
         measure=measured.append,
     )
 
 
 async def each_alone(plane: Plane, ca: str, port: int, measured: list[Measured]) -> None:
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(run_own(plane.own_client(), LOOPBACK, port, CIDR, CLOCK, plane.fault_of))
+        tasks.create_task(
+            run_own(plane.own_client(), LOOPBACK, port, CIDR, CLOCK, fault_of=plane.fault_of, believed={})
+        )
         accounts = partial(in_process, plane.client)
         tasks.create_task(run_controllers(plane.client(CONTROLLERS), accounts, ca, None, CLOCK))
         tasks.create_task(run_scheduler(plane.client(SCHEDULER), CLOCK))

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from podling.controllers.system import KubernetesService, SystemNamespaces, SystemPriorityClasses
-from podling.model.types.core import Namespace
+from podling.controllers.system import (
+    BELIEVED,
+    BelievedClients,
+    KubernetesService,
+    SystemNamespaces,
+    SystemPriorityClasses,
+)
+from podling.machine.pki import Authority
+from podling.model.types.core import ConfigMap, Namespace
 from podling.model.types.discovery import EndpointSlice
 from podling.model.types.networking import ServiceCIDR
 from podling.model.types.scheduling import PriorityClass
@@ -70,3 +79,48 @@ async def test_the_service_follows_the_port_of_the_server(cluster: Cluster) -> N
     await cluster.run(kubernetes_service(cluster, "192.0.2.1", 7443))
     (port,) = (await cluster.client.get(Service, "kubernetes", "default")).spec.ports
     assert (port.port, port.target_port) == (443, 7443)
+
+
+async def test_who_is_believed_is_published_beside_what_others_have(cluster: Cluster, tmp_path: Path) -> None:
+    def authority(name: str) -> str:
+        return Authority(tmp_path / name, cluster.clock.now()).ca.certificate.read_text()
+
+    first, second = authority("first"), authority("second")
+    names = "requestheader-allowed-names"
+    published = {"client-ca-file": f"of a neighbour\n{first}{second}", names: '["a","b"]', "other": "thing"}
+    await cluster.make(Namespace, BELIEVED[0], "")
+    await cluster.make(ConfigMap, BELIEVED[1], BELIEVED[0], data=published)
+    of = cluster.informers.of
+    believed = {"client-ca-file": [second], "requestheader-client-ca-file": [first], names: ["b", "c"]}
+    controller = BelievedClients(
+        cluster.client, of(Namespace), of(ConfigMap, BELIEVED[0]), believed, cluster.clock
+    )
+    await cluster.run(controller)
+
+    async def shown() -> dict[str, str]:
+        return (await cluster.client.get(ConfigMap, BELIEVED[1], BELIEVED[0])).data
+
+    wanted = {"client-ca-file": first + second, names: '["a","b","c"]', "requestheader-client-ca-file": first}
+    assert await shown() == wanted
+    broken = {"client-ca-file": "-", names: "-"}
+    await cluster.client.patch(ConfigMap, BELIEVED[1], BELIEVED[0], {"data": broken})
+    await cluster.settle()
+    assert await shown() == wanted | {"client-ca-file": second, names: '["b","c"]'}
+    await cluster.client.delete(ConfigMap, BELIEVED[1], BELIEVED[0])
+    await cluster.settle()
+    assert await shown() == wanted | {"client-ca-file": second, names: '["b","c"]'}
+    cluster.clock.move(timedelta(days=100 * 365).total_seconds())
+    await cluster.client.patch(ConfigMap, BELIEVED[1], BELIEVED[0], {"metadata": {"labels": {"a": "b"}}})
+    await cluster.settle()
+    assert (await shown())["client-ca-file"] == ""
+
+
+async def test_who_is_believed_waits_for_its_namespace(cluster: Cluster) -> None:
+    of = cluster.informers.of
+    await cluster.run(
+        BelievedClients(cluster.client, of(Namespace), of(ConfigMap, BELIEVED[0]), {}, cluster.clock)
+    )
+    assert BELIEVED[0] not in await cluster.names(Namespace)
+    await cluster.make(Namespace, BELIEVED[0], "")
+    await cluster.settle()
+    assert BELIEVED[1] in await cluster.names(ConfigMap, BELIEVED[0])

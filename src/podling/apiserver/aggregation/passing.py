@@ -56,6 +56,8 @@ WITHIN = 60.0
 MOST_WAITING = 200
 """Requests of one APIService that wait for the head of an answer."""
 MOST_CONTEXTS = 64
+USER_HEADER, UID_HEADER, GROUP_HEADER = "X-Remote-User", "X-Remote-Uid", "X-Remote-Group"
+EXTRA_PREFIX = "X-Remote-Extra-"
 FORWARDED_UPGRADE = frozenset({"upgrade", "connection"})
 _TOKEN = re.compile(rb"[^!#$&'*+\-.^_`|~0-9A-Za-z]")
 _BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
@@ -189,14 +191,14 @@ def go_query(query: str) -> str:
 
 def who(user: User) -> Told:
     """The headers that tell whose request it is."""
-    told = [("X-Remote-User", user.name)]
+    told = [(USER_HEADER, user.name)]
     if user.uid:
-        told.append(("X-Remote-Uid", user.uid))
-    told += [("X-Remote-Group", group) for group in user.groups]
+        told.append((UID_HEADER, user.uid))
+    told += [(GROUP_HEADER, group) for group in user.groups]
     for key, values in user.extra:
         escaped = _TOKEN.sub(lambda found: b"%%%02X" % found[0][0], key.encode()).decode()
         # As Go writes the names of headers; who reads them does not mind.
-        name = "-".join(part.capitalize() for part in f"X-Remote-Extra-{escaped}".split("-"))
+        name = "-".join(part.capitalize() for part in f"{EXTRA_PREFIX}{escaped}".split("-"))
         told += [(name, value) for value in values]
     return told
 
