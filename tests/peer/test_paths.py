@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from peer.named_differences import BAD_PATHS
@@ -76,3 +78,33 @@ def _gist(answer: Answer) -> tuple[int, str, str]:
     if isinstance(body, dict):
         return answer.code, body.get("kind", ""), body.get("message", "")
     return answer.code, "", body or "" if answer.code >= 400 else ""
+
+
+JANE = {"Impersonate-User": "jane"}
+NODE = {"Impersonate-User": "system:node:b", "Impersonate-Group": "system:nodes"}
+
+
+@pytest.mark.parametrize(
+    ("code", "method", "target", "body", "headers"),
+    [
+        (403, "GET", "/api/v1/pods", None, JANE),
+        (403, "POST", "/api/v1/namespaces", {"metadata": {"name": "x"}}, JANE),
+        (403, "GET", "/metrics", None, JANE),
+        (403, "GET", "/api/v1/pods", None, {**JANE, "Accept": "application/yaml"}),
+        (400, "GET", "/api/v1/namespaces", None, {"Impersonate-Group": "x"}),
+        (403, "POST", "/api/v1/nodes", {"metadata": {"name": "c"}}, NODE),
+        (403, "DELETE", "/api/v1/namespaces/kube-system", None, {}),
+        (404, "GET", "/api/v1/namespaces/default/pods/x", None, {}),
+        (404, "GET", "/nope", None, {}),
+        (405, "PATCH", "/api/v1/pods", {}, {}),
+        (422, "POST", "/api/v1/namespaces", {"metadata": {"name": "A"}}, {}),
+        (200, "GET", "/healthz", None, {}),
+    ],
+)
+def test_which_answers_no_browser_may_guess_at(
+    kubernetes: Server, podling: Server, code: int, method: str, target: str, body: Any, headers: Any
+) -> None:
+    theirs, ours = (server.ask(method, target, body, **headers) for server in (kubernetes, podling))
+    name = "X-Content-Type-Options"
+    assert (ours.code, ours.headers.get(name)) == (theirs.code, theirs.headers.get(name))
+    assert theirs.code == code

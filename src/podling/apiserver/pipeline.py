@@ -45,7 +45,7 @@ from podling.apiserver.request.request import (
     recall_query,
     request_info,
 )
-from podling.apiserver.request.response import Response, failure, internal_error, no_such_page
+from podling.apiserver.request.response import NOT_SNIFFED, Response, failure, internal_error, no_such_page
 from podling.apiserver.routes import Routes
 from podling.model.errors import Cause, StatusError, internal
 from podling.model.time import Clock
@@ -163,10 +163,16 @@ class Pipeline:
         if self._audit is not None and self._audit.holds and not await self._audit.kept():
             return internal_error(request, "failed to store audit event")
         info = asked(context.info, context.query) if context.query else context.info
-        if wanted := wanted_user(request.headers):
-            asker = context.user
-            context.impersonation = await settled(lambda: impersonate(self._authorizers, asker, wanted, info))
-            context.user = context.impersonation.user
+        try:
+            if wanted := wanted_user(request.headers):
+                asker = context.user
+                context.impersonation = await settled(
+                    lambda: impersonate(self._authorizers, asker, wanted, info)
+                )
+                context.user = context.impersonation.user
+        except StatusError as error:
+            error.headers = NOT_SNIFFED
+            raise
         seat = self._gate.seat(context) or await self._gate.wait(context)
         if seat is None:
             return too_many_requests()
@@ -210,7 +216,9 @@ def _refused(context: RequestContext, info: RequestInfo, opinion: Opinion) -> Re
         return internal_error(context.request, opinion.error)
     context.annotations[DECISION] = "forbid"
     context.annotations[REASON] = opinion.reason
-    raise refusal(context.user, info, opinion.reason)
+    error = refusal(context.user, info, opinion.reason)
+    error.headers = NOT_SNIFFED
+    raise error
 
 
 def _read_target(context: RequestContext) -> None:

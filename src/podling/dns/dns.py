@@ -48,7 +48,8 @@ class ClusterDNS:
         self._services, self._slices = informers.of(Service), informers.of(EndpointSlice)
         self._services.subscribe(zone.service_changed)
         self._slices.subscribe(zone.slice_changed)
-        informers.of(Namespace).subscribe(zone.namespace_changed)
+        self._namespaces = informers.of(Namespace)
+        self._namespaces.subscribe(zone.namespace_changed)
 
     async def run(self) -> None:
         zone = self.zone
@@ -61,5 +62,7 @@ class ClusterDNS:
             await self._informers.start(tasks)
             zone.is_synced = True
             if self._place is not None:
-                keeper = ServiceKeeper(self._client, self._services, self._slices, self._place)
+                keeper = ServiceKeeper(
+                    self._client, self._namespaces, self._services, self._slices, self._place
+                )
                 tasks.create_task(keeper.run())

@@ -16,6 +16,7 @@ from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue, work
 from podling.dns.zone import DNS_NAMESPACE, DNS_SERVICE, SERVICE_LABEL
 from podling.model.errors import StatusError
+from podling.model.types.core import Namespace
 from podling.model.types.discovery import Endpoint, EndpointConditions, EndpointSlice, SlicePort
 from podling.model.types.meta import ObjectMeta, OwnerReference
 from podling.model.types.service import Service, ServicePort, ServiceSpec
@@ -40,26 +41,34 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class ServiceKeeper:
-    """Makes the service, where it is missing, and keeps the slice right. `run()` it."""
+    """Makes the service once its namespace exists, where it is missing, and keeps the slice right. `run()`
+    it."""
 
     name = "kube-dns"
 
     def __init__(
-        self, client: Client, services: Informer[Service], slices: Informer[EndpointSlice], place: Place
+        self,
+        client: Client,
+        namespaces: Informer[Namespace],
+        services: Informer[Service],
+        slices: Informer[EndpointSlice],
+        place: Place,
     ):
         self.queue: WorkQueue[None] = WorkQueue()
         self._client = client
-        self._services, self._slices = services, slices
+        self._namespaces, self._services, self._slices = namespaces, services, slices
         self._place = place
         self._is_made = False
+        namespaces.subscribe(self._began)
         services.subscribe(self._changed)
         slices.subscribe(self._changed)
-        self.queue.add(None)
 
     async def run(self) -> None:
         await work(self.queue, self.reconcile, self.name)
 
     async def reconcile(self, key: None) -> None:
+        if self._namespaces.get("", DNS_NAMESPACE) is None:
+            return
         service = self._services.get(DNS_NAMESPACE, DNS_SERVICE)
         if service is None:
             await self._make()
@@ -88,6 +97,10 @@ class ServiceKeeper:
             # Another service has its address, or it is of no range.
             log.error("pods have no %s: %s", DNS_SERVICE, error.message)
         self._is_made = True
+
+    def _began(self, old: Namespace | None, new: Namespace | None) -> None:
+        if old is None and new is not None and new.metadata.name == DNS_NAMESPACE:
+            self.queue.add(None)
 
     def _changed(self, old: Service | EndpointSlice | None, new: Service | EndpointSlice | None) -> None:
         one = new or old

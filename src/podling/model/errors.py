@@ -7,7 +7,7 @@ clients know.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -93,6 +93,8 @@ class StatusError(Exception):
         self.retry_after_seconds = retry_after_seconds
         self.continue_token = ""
         """Of an Expired list: how to go on with it all the same."""
+        self.headers: Mapping[str, str] = {}
+        """Of the answer."""
 
     @classmethod
     def from_json(cls, code: int, body: bytes) -> StatusError:

@@ -16,11 +16,11 @@ from podling.apiserver.http.local import LocalTransport
 from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.request.request import User
 from podling.client.client import Client
-from podling.client.informer import Informers, until
+from podling.client.informer import Informer, Informers, until
 from podling.dns.dns import ClusterDNS
 from podling.dns.forward import ForwardOptions
 from podling.dns.server import sockets_at
-from podling.dns.service import SLICE, Place
+from podling.dns.service import SLICE, Place, ServiceKeeper
 from podling.dns.zone import DNS_NAMESPACE, DNS_SERVICE
 from podling.model.types.core import Namespace
 from podling.model.types.discovery import EndpointSlice
@@ -34,6 +34,29 @@ from unit.dns.cluster import service
 
 HOST = "127.0.0.1"
 ADDRESS = "10.96.0.10"
+
+
+async def test_the_service_waits_for_its_namespace() -> None:
+    server = ApiServer.build(MemoryStorage(), KINDS, connector=_nowhere, clock=HandClock())
+    await server.start()
+    client = Client(LocalTransport(server.handle, User("admin", (MASTERS,))))
+    spec = ServiceCIDRSpec(cidrs=["10.96.0.0/16"])
+    await client.create(ServiceCIDR(metadata=ObjectMeta(name="kubernetes"), spec=spec))
+    known = Informer(client, Namespace), Informer(client, Service), Informer(client, EndpointSlice)
+    keeper = ServiceKeeper(client, *known, Place(ADDRESS, "192.0.2.1", 53, "n1"))
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        watching = [tasks.create_task(one.run()) for one in known]
+        for one in known:
+            await one.wait_synced()
+        await keeper.reconcile(None)
+        assert not (await client.list(Service)).items
+        for name in ("default", DNS_NAMESPACE):
+            await client.create(Namespace(metadata=ObjectMeta(name=name)))
+        await keeper.queue.get()
+        await keeper.reconcile(None)
+        assert (await client.get(Service, DNS_SERVICE, DNS_NAMESPACE)).spec.cluster_ip == ADDRESS
+        for each in watching:
+            each.cancel()
 
 
 @asynccontextmanager

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 NO_CONTENT = 204
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
+NOT_SNIFFED = {"X-Content-Type-Options": "nosniff"}
 _HARMLESS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _encode = msgspec.json.Encoder().encode
 
@@ -47,32 +48,30 @@ Handle = Callable[[Request], Awaitable[Response]]
 
 
 def failure(error: StatusError) -> Response:
-    """The Status of `error` as an answer, with the `Retry-After` or `Allow` header that it calls for."""
-    response = Response(error.code, _encode(error.status()))
+    """The Status of `error` as an answer, with its headers and the `Retry-After` that it calls for."""
+    response = Response(error.code, _encode(error.status()), JSON, {**error.headers})
     if error.retry_after_seconds:
         response.headers["Retry-After"] = str(error.retry_after_seconds)
-    if isinstance(error, MethodNotSupported):
-        response.headers["Allow"] = error.allowed
     return response
 
 
 class MethodNotSupported(GenericError):
-    """405: the path exists, but not for this method. `allowed` is the value of the `Allow` header."""
+    """405: the path exists, but not for this method. The header `Allow` names those it exists for."""
 
     def __init__(self, methods: Iterable[str]) -> None:
         super().__init__(
             405, "MethodNotAllowed", "the server does not allow this method on the requested resource"
         )
-        self.allowed = ", ".join(sorted(set(methods)))
+        self.headers = {"Allow": ", ".join(sorted(set(methods)))}
 
 
 def no_such_page() -> Response:
     """404 in plain text for a path that the API does not have, as in Kubernetes."""
-    return Response(404, b"404 page not found\n", TEXT, {"X-Content-Type-Options": "nosniff"})
+    return Response(404, b"404 page not found\n", TEXT, {**NOT_SNIFFED})
 
 
 def internal_error(request: Request, why: str) -> Response:
     """500 in plain text, where there is no saying what was asked for, as in Kubernetes."""
     target = f"{request.path}?{request.query}" if request.query else request.path
     said = f"Internal Server Error: {quoted(target)}: {why}".translate(_HARMLESS)
-    return Response(500, f"{said}\n".encode(), TEXT, {"X-Content-Type-Options": "nosniff"})
+    return Response(500, f"{said}\n".encode(), TEXT, {**NOT_SNIFFED})
