@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import re
 import socket
+import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,17 @@ import msgspec
 import pytest
 
 from peer import control_plane
-from peer.extension import Extension, serving
+from peer.extension import AGGREGATED, Extension, serving
+from peer.sequence import MERGE_PATCH
 from peer.server import Answer, Server
 from podling.machine.pki import Authority
 from podling.machine.start import machine_address
 
 NAMESPACE = "extensions"
-GROUPS = ("good", "wrong-ca", "other-name", "broken", "refuses", "absent", "no-port", "no-slices", "unready")
+THERE = ("good", "newer", "older")
+"""The last knows no aggregated form of discovery."""
+NOT_THERE = ("wrong-ca", "other-name", "broken", "refuses", "absent", "no-port", "no-slices", "unready")
+GROUPS = (*THERE, *NOT_THERE)
 SERVICES = f"/api/v1/namespaces/{NAMESPACE}/services"
 SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
 API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -38,6 +44,7 @@ class Behind(msgspec.Struct):
 
     server: Server
     good: Extension
+    extensions: dict[str, Extension]
     front: Authority
 
 
@@ -70,24 +77,28 @@ def both(kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory) ->
             authority = Authority(directory / "extension", now)
             names = [f"{one}.{NAMESPACE}.svc" for one in GROUPS if one != "other-name"]
             pair = authority.server("extension", "extension", names)
-            good, broken = (
-                running.enter_context(
-                    serving(Extension(group), HERE, pair.certificate, pair.key, front.ca.certificate)
+            extensions = {
+                one: running.enter_context(
+                    serving(
+                        Extension(f"{one}.test", aggregates=one != "older"),
+                        HERE,
+                        pair.certificate,
+                        pair.key,
+                        front.ca.certificate,
+                    )
                 )
-                for group in ("good.test", "broken.test")
-            )
-            broken.status = 500
-            set_up(server, good, broken, authority, front)
-            made.append(Behind(server, good, front))
+                for one in (*THERE, "broken")
+            }
+            extensions["broken"].status = 500
+            set_up(server, {one: each.port for one, each in extensions.items()}, authority, front)
+            made.append(Behind(server, extensions["good"], extensions, front))
         yield made
 
 
-def set_up(
-    server: Server, good: Extension, broken: Extension, authority: Authority, other: Authority
-) -> None:
+def set_up(server: Server, ports: dict[str, int], authority: Authority, other: Authority) -> None:
     server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     for name in GROUPS:
-        port = {"broken": broken.port, "refuses": 1}.get(name, good.port)
+        port = {"refuses": 1, **ports}.get(name, ports["good"])
         if name != "absent":
             own = {"metadata": {"name": name}, "spec": {"ports": [{"name": "https", "port": 443}]}}
             assert server.ask("POST", SERVICES, own).code == 201
@@ -148,7 +159,91 @@ def plain(answer: Answer) -> Any:
 @pytest.mark.parametrize("name", GROUPS)
 def test_the_condition_says_whether_a_server_is_there(both: list[Behind], name: str) -> None:
     told = alike(both, lambda one: condition(one.server, name))
-    assert (told["status"] == "True") == (name == "good")
+    assert (told["status"] == "True") == (name in THERE)
+
+
+def apart(document: Any) -> Any:
+    """The items of aggregated discovery, without what differs of this server's own."""
+    return [
+        (name, one["versions"] if ".test" in name else [each["version"] for each in one["versions"]])
+        for one in document["items"]
+        if (name := one["metadata"]["name"])
+    ]
+
+
+def stated(one: Behind, group: str) -> Any:
+    items = one.server.ask("GET", "/apis", Accept=AGGREGATED).body["items"]
+    return next((item["versions"] for item in items if item["metadata"]["name"] == group), [])
+
+
+def once(one: Behind, group: str, wanted: str) -> None:
+    """Its first version is current, or stale."""
+    for _ in range(LOOKS):
+        if any(each["freshness"] == wanted for each in stated(one, group)[:1]):
+            return
+    raise AssertionError(stated(one, group))
+
+
+@pytest.mark.parametrize("accept", ["application/json", AGGREGATED])
+def test_discovery_tells_of_all_in_the_order_of_their_priorities(both: list[Behind], accept: str) -> None:
+    """Also of those that are not there, and of several versions."""
+    more = [("v1beta1", 100, 10), ("v2", 100, 10), ("v3alpha1", 300, 20), ("other", 100, 10)]
+
+    def asked(one: Behind) -> Any:
+        for version, least, place in more:
+            spec = {
+                "group": "absent.test",
+                "version": version,
+                "groupPriorityMinimum": least,
+                "versionPriority": place,
+                "service": {"namespace": NAMESPACE, "name": "absent"},
+            }
+            made = {"metadata": {"name": f"{version}.absent.test"}, "spec": spec}
+            assert one.server.ask("POST", API_SERVICES, made).code in (201, 409)
+        for name in THERE:
+            once(one, f"{name}.test", "Current")
+        for _ in range(LOOKS):
+            answer = one.server.ask("GET", "/apis", Accept=accept)
+            if str(answer.body).count("absent.test") >= (11 if "groups" in answer.body else 1):
+                break
+        body = answer.body
+        return answer.headers["Content-Type"], body["groups"] if "groups" in body else apart(body)
+
+    told = alike(both, asked)[1]
+    assert "absent.test" in str(told[20])
+
+
+@pytest.mark.parametrize("path", ["good.test", "good.test/", "absent.test", "good.test/v7", "good.test/v7/x"])
+def test_groups_of_others_are_told_of(both: list[Behind], path: str) -> None:
+    def asked(one: Behind) -> Any:
+        once(one, "good.test", "Current")
+        return plain(one.server.ask("GET", f"/apis/{path}"))
+
+    alike(both, asked)
+
+
+def test_the_index_has_the_paths_of_others(both: list[Behind]) -> None:
+    def asked(one: Behind) -> Any:
+        once(one, "good.test", "Current")
+        return [path for path in one.server.ask("GET", "/").body["paths"] if "good.test" in path]
+
+    assert len(alike(both, asked)) == 2
+
+
+def test_kubectl_finds_a_resource_of_another_server_by_its_short_name(
+    both: list[Behind], kubernetes_programs: Path
+) -> None:
+    def found(one: Behind, name: str) -> Any:
+        once(one, "good.test", "Current")
+        once(one, "older.test", "Current")
+        command = [str(kubernetes_programs / "kubectl"), "--kubeconfig", str(one.server.kubeconfig)]
+        command += ["--cache-dir", str(one.server.kubeconfig.parent / "cache")]
+        got = [*command, "get", name, "x", "-o", "jsonpath={.path}"]
+        return subprocess.run(got, check=True, capture_output=True, text=True).stdout
+
+    for name, group in (("th", "good.test"), ("thing.v1.older.test", "older.test")):
+        place = f"/apis/{group}/v1/namespaces/default/things/x"
+        assert alike(both, partial(found, name=name)) == place
 
 
 @pytest.mark.parametrize("name", GROUPS)
@@ -292,3 +387,28 @@ def test_upgrades_are_passed_on(both: list[Behind]) -> None:
         return head.split(b"\r\n")[0][:12], b'["kubernetes-admin"]' in head, refused.split(b"\r\n")[0]
 
     assert alike(both, upgraded)[1]
+
+
+@pytest.mark.parametrize("name", ["newer", "older"])
+def test_who_answers_no_more_is_stale_and_then_gone(both: list[Behind], name: str) -> None:
+    group, place = f"{name}.test", f"{API_SERVICES}/v1.{name}.test"
+
+    def asked(one: Behind) -> Any:
+        once(one, group, "Current")
+        if name == "older":
+            one.extensions[name].status = 500
+        else:
+            nowhere = {"ports": [{"name": "https", "port": 1}]}
+            assert one.server.ask("PATCH", f"{SLICES}/{name}", nowhere, Content_Type=MERGE_PATCH).code == 200
+        patch = {"spec": {"versionPriority": 11}}
+        assert one.server.ask("PATCH", place, patch, Content_Type=MERGE_PATCH).code == 200
+        once(one, group, "Stale")
+        told = stated(one, group)
+        one.server.ask("DELETE", place)
+        for _ in range(LOOKS):
+            gone = plain(one.server.ask("GET", f"/apis/{group}"))
+            if gone[0] == 404 and not stated(one, group):
+                return told, gone
+        raise AssertionError(f"{name} is still there")
+
+    alike(both, asked)

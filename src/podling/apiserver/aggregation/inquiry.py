@@ -6,15 +6,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 import aiohttp
 from yarl import URL
 
 from podling.apiserver.admission.webhook_client import words_of
-from podling.apiserver.aggregation.passing import Aggregation, who
+from podling.apiserver.aggregation.merging import ListedResources, Told
+from podling.apiserver.aggregation.passing import Aggregation, Learned, who
 from podling.apiserver.connect.kubelets import http_connector
 from podling.apiserver.request.request import User
+from podling.apiserver.request.response import JSON
+from podling.model.codec import json
+from podling.model.errors import StatusError
 from podling.model.rules.service_endpoints import NoEndpoint
 from podling.model.types.apiregistration import APIService
 from podling.model.types.rbac import MASTERS
@@ -27,6 +32,8 @@ ATTEMPTS = 5
 """How often it is asked at a time, since a service may have several endpoints: one answer is enough."""
 LARGEST = 32 << 20
 """Bytes of what a server may say of itself."""
+APIGROUPS = "APIGroupDiscoveryList"
+AGGREGATED = f"application/json;g=apidiscovery.k8s.io;v=v2;as={APIGROUPS},{JSON}"
 CANCELED = "net/http: request canceled (Client.Timeout exceeded while awaiting headers)"
 
 
@@ -38,7 +45,8 @@ class Said(NamedTuple):
 
 
 async def fault_of(aggregation: Aggregation, service: APIService) -> str:
-    """Why the server does not answer discovery, in Kubernetes' words; empty if it does."""
+    """Why the server does not answer discovery, in Kubernetes' words; empty if it does, and then
+    `aggregation` knows what it has."""
     fault = ""
     async with asyncio.TaskGroup() as tasks:
         asked = [tasks.create_task(_fault(aggregation, service)) for _ in range(ATTEMPTS)]
@@ -48,7 +56,33 @@ async def fault_of(aggregation: Aggregation, service: APIService) -> str:
                 break
         for one in asked:
             one.cancel()
+    learned = None
+    if not fault:
+        # One that answers so far is available, whatever else it says: what it has is not known then.
+        with suppress(NoEndpoint, TimeoutError, aiohttp.ClientError, OSError, ValueError, StatusError):
+            learned = await _learned(aggregation, service)
+    aggregation.learn(service, learned)
     return fault
+
+
+async def _learned(aggregation: Aggregation, service: APIService) -> Learned:
+    """What the server has, in either form. Raises what `address` and `ask` do, and StatusError for what is no
+    discovery."""
+    spec, address = service.spec, await aggregation.address(service)
+    known = aggregation.learned.get((spec.group, spec.version))
+    headers = {"Accept": AGGREGATED, **({"If-None-Match": known.etag} if known and known.etag else {})}
+    said = await ask(address, url_at(address, "/apis"), headers)
+    if known and said.code == 304:
+        return known
+    if said.code == 200 and f"as={APIGROUPS}" in said.content_type:
+        told = json.decode(said.body, Told)
+        return Learned(told.resources(spec.group, spec.version), said.etag)
+    place = f"/apis/{spec.group}/{spec.version}"
+    said = await ask(address, url_at(address, place), {"Accept": JSON})
+    if said.code != 200:
+        raise ValueError(f"{place} was answered {said.code}")
+    listed = json.decode(said.body, ListedResources)
+    return Learned(listed.told())
 
 
 async def _fault(aggregation: Aggregation, service: APIService) -> str:

@@ -14,11 +14,11 @@ import random
 import re
 import ssl
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus, unquote_to_bytes
 
 import aiohttp
@@ -31,6 +31,7 @@ from podling.apiserver.authn.authenticators import says_who
 from podling.apiserver.connect.http import AS_IT_IS, OURS, passed_on, whence
 from podling.apiserver.connect.kubelet import joined
 from podling.apiserver.fairness.fairness import too_many_requests
+from podling.apiserver.paths.discovery import Discovery
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.request import Request, User, decoded
 from podling.apiserver.request.response import TEXT, Response
@@ -68,6 +69,23 @@ Pass = Callable[[RequestContext], Awaitable[Response]]
 Told = list[tuple[str, str]]
 
 
+class Learned(NamedTuple):
+    """What a server has said of itself: resources as in discovery."""
+
+    resources: Sequence[Any]
+    etag: str = ""
+
+
+class Remote(NamedTuple):
+    """A group and version that another server has, and what it has said of them; None if it does not
+    answer. Priorities are the least of the group, and that of the version."""
+
+    group: str
+    version: str
+    priorities: tuple[int, int]
+    learned: Learned | None
+
+
 class Aggregation:
     """Knows which groups and versions other servers have. `shown`: files of the certificate they are shown,
     and of its key."""
@@ -75,6 +93,10 @@ class Aggregation:
     def __init__(self, objects: Objects, shown: tuple[Path, Path] | None) -> None:
         self.services: dict[tuple[str, str], APIService] = {}
         """Those with a service, by group and version."""
+        self.learned: dict[tuple[str, str], Learned] = {}
+        self.discovery: Discovery | None = None
+        """Where they are told of."""
+        self._told: list[Remote] = []
         self._objects = objects
         self._shown = shown
         self._contexts: dict[tuple[bytes, bool], Reread[ssl.SSLContext]] = {}
@@ -84,8 +106,32 @@ class Aggregation:
         version, _, group = name[1].partition(".")
         if new is not None and new.spec.service is not None:
             self.services[group, version] = new
+        elif self.services.pop((group, version), None) is not None:
+            self.learned.pop((group, version), None)
         else:
-            self.services.pop((group, version), None)
+            return
+        self._tell()
+
+    def learn(self, service: APIService, learned: Learned | None) -> None:
+        """What its server has, if it says so and is still asked for."""
+        key = (service.spec.group, service.spec.version)
+        if learned is None or key not in self.services:
+            self.learned.pop(key, None)
+        else:
+            self.learned[key] = learned
+        self._tell()
+
+    def _tell(self) -> None:
+        found = []
+        for key, service in self.services.items():
+            spec = service.spec
+            known = self.learned.get(key) if is_available(service.status) else None
+            found.append(Remote(*key, (spec.group_priority_minimum, spec.version_priority), known))
+        if found != self._told and self.discovery is not None:
+            from podling.apiserver.aggregation.merging import merge
+
+            self._told = found
+            merge(self.discovery, found)
 
     def passes(self, path: str) -> Pass | None:
         """Who answers a request for this path, decoded, if it is not this server."""

@@ -28,20 +28,18 @@ Versions = Mapping[tuple[str, str], Sequence[Kind[Any]]]
 
 GROUP = "apidiscovery.k8s.io"
 KUBERNETES_VERSION = ("1", "36")
-AGGREGATED_SHAPES = frozenset(("APIGroupDiscoveryList", GROUP, version) for version in ("v2", "v2beta1"))
+FORMS = ("v2", "v2beta1")
+AGGREGATED_SHAPES = frozenset(("APIGroupDiscoveryList", GROUP, version) for version in FORMS)
 
 
 def tree(versions: Versions, address: str) -> Iterable[tuple[str, Any]]:
     core = [version for group, version in versions if not group]
     reached = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}] if address else []
     yield "/api", {"kind": "APIVersions", "versions": core, "serverAddressByClientCIDRs": reached}
-    groups = []
-    for group, members in groupby((key for key in versions if key[0]), key=lambda key: key[0]):
-        listed = [{"groupVersion": f"{group}/{version}", "version": version} for _, version in members]
-        described = {"name": group, "versions": listed, "preferredVersion": listed[0]}
-        groups.append(described)
-        yield f"/apis/{group}", {"kind": "APIGroup", "apiVersion": "v1", **described}
-    yield "/apis", {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+    groups = groups_of(key for key in versions if key[0])
+    for described in groups:
+        yield f"/apis/{described['name']}", _alone(described)
+    yield "/apis", _listed(groups)
     for (group, version), kinds in versions.items():
         group_version = f"{group}/{version}" if group else version
         yield (
@@ -53,6 +51,23 @@ def tree(versions: Versions, address: str) -> Iterable[tuple[str, Any]]:
                 "resources": [entry for kind in by_name(kinds) for entry in _resources(kind)],
             },
         )
+
+
+def groups_of(keys: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
+    """`keys`: groups and versions in the order of telling."""
+    found = []
+    for group, members in groupby(keys, key=lambda key: key[0]):
+        listed = [{"groupVersion": f"{group}/{version}", "version": version} for _, version in members]
+        found.append({"name": group, "versions": listed, "preferredVersion": listed[0]})
+    return found
+
+
+def _listed(groups: Sequence[Any]) -> dict[str, Any]:
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+
+def _alone(group: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "APIGroup", "apiVersion": "v1", **group}
 
 
 def by_name(kinds: Sequence[Kind[Any]]) -> list[Kind[Any]]:
@@ -101,9 +116,9 @@ def answered_kind(kind: Kind[Any], subresource: Subresource) -> tuple[str, str, 
     return resource.group, resource.version, resource.kind
 
 
-def aggregate(versions: Versions, form: str, *, core: bool) -> dict[str, Any]:
+def items_of(versions: Versions, *, core: bool) -> list[dict[str, Any]]:
     keys = [key for key in versions if core == (not key[0])]
-    items = [
+    return [
         {
             "metadata": {"name": group} if group else {},
             "versions": [
@@ -117,6 +132,9 @@ def aggregate(versions: Versions, form: str, *, core: bool) -> dict[str, Any]:
         }
         for group, members in groupby(keys, key=lambda key: key[0])
     ]
+
+
+def _whole(items: Sequence[Any], form: str) -> dict[str, Any]:
     return {
         "kind": "APIGroupDiscoveryList",
         "apiVersion": f"{GROUP}/{form}",
@@ -181,19 +199,34 @@ class Discovery:
                 ordered, key=lambda kind: (kind.resource.group, kind.resource.version)
             )
         }
+        self.versions = versions
         self._documents = {path: _document(data) for path, data in tree(versions, address)}
         # As paths of their versions begin.
         self._groups = ("/api/", *{f"/apis/{group}/" for group, _ in versions if group})
         self._documents["/version"] = _document(version_info(podling_version))
+        self._own = self._documents
+        self._elsewhere: Collection[str] = ()
         self._aggregated = {
-            (path, version): _document(aggregate(versions, version, core=path == "/api"))
+            (path, form): _document(_whole(items_of(versions, core=path == "/api"), form))
             for path in ("/api", "/apis")
-            for version in ("v2", "v2beta1")
+            for form in FORMS
         }
 
     @property
     def paths(self) -> Collection[str]:
-        return self._documents.keys()
+        return [*self._documents, *self._elsewhere]
+
+    def tell(self, groups: Sequence[Any], items: Sequence[Any], elsewhere: Collection[str]) -> None:
+        """Tell of these groups from now on, in either form. `elsewhere`: the paths of their versions that
+        other servers have."""
+        self._elsewhere = elsewhere
+        self._documents = {
+            **self._own,
+            **{f"/apis/{one['name']}": _document(_alone(one)) for one in groups},
+            "/apis": _document(_listed(groups)),
+        }
+        for form in FORMS:
+            self._aggregated["/apis", form] = _document(_whole(items, form))
 
     async def serve(self, context: RequestContext) -> Response | None:
         path = context.info.path.rstrip("/")
