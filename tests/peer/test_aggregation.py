@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 import socket
 import subprocess
@@ -220,6 +221,26 @@ def test_groups_of_others_are_told_of(both: list[Behind], path: str) -> None:
         return plain(one.server.ask("GET", f"/apis/{path}"))
 
     alike(both, asked)
+
+
+def test_what_others_describe_is_listed_and_passed_on(both: list[Behind]) -> None:
+    def asked(one: Behind) -> Any:
+        once(one, "good.test", "Current")
+        for _ in range(LOOKS):
+            index = one.server.ask("GET", "/openapi/v3").body
+            # Kubernetes calls it text.
+            listed = (json.loads(index) if isinstance(index, str) else index)["paths"]
+            if "apis/good.test/v1" in listed:
+                break
+        found = {name: place for name, place in listed.items() if "good.test" in name or "broken" in name}
+        got = [
+            one.server.ask("GET", f"/openapi/v3/apis/{name}")
+            for name in ("good.test/v1", "good.test/v1?hash=A", "broken.test/v1", "good.test/v1/x")
+        ]
+        return found, [(each.code, each.body if each.code == 200 else None) for each in got]
+
+    found, got = alike(both, asked)
+    assert (list(found), [code for code, _ in got]) == (["apis/good.test/v1"], [200, 200, 404, 404])
 
 
 def test_the_index_has_the_paths_of_others(both: list[Behind]) -> None:

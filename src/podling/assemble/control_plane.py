@@ -219,13 +219,13 @@ async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator
         served += MEASURED if settings.is_whole else ()
         address, in_flight = f"{settings.address}:{settings.port}", settings.in_flight
         chosen = await running.enter_async_context(authorization(settings.authorization))
-        discovery = Discovery(served, __version__, address)
+        discovery, openapi = Discovery(served, __version__, address), OpenAPI(served, __version__)
         server = ApiServer.build(
             storage,
             served,
             clock=clock,
             connector=KubeletProxy(find_node, find_endpoints, kubelets),
-            paths=(discovery, OpenAPI(served, __version__)),
+            paths=(discovery, openapi),
             authentication=await running.enter_async_context(
                 authentication(settings.authentication, settings.ca, clock, settings.showing.client_ca)
             ),
@@ -244,7 +244,7 @@ async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator
             key_providers=_key_providers(encryption, reloads=settings.encryption.reloads),
         )
         running.push_async_callback(server.ended)
-        server.aggregation.discovery = discovery
+        server.aggregation.discovery, server.aggregation.openapi = discovery, openapi
         server.metrics.add(lambda: authorization_metrics(chosen))
         server.metrics.add(lambda: gate_metrics(settings.gates))
         if encryption is not None:

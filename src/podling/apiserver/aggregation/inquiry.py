@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import aiohttp
+import msgspec
 from yarl import URL
 
 from podling.apiserver.admission.webhook_client import words_of
@@ -44,6 +45,14 @@ class Said(NamedTuple):
     etag: str = ""
 
 
+class _Place(msgspec.Struct):
+    url: str = msgspec.field(default="", name="serverRelativeURL")
+
+
+class _Index(msgspec.Struct):
+    paths: dict[str, _Place] = {}
+
+
 async def fault_of(aggregation: Aggregation, service: APIService) -> str:
     """Why the server does not answer discovery, in Kubernetes' words; empty if it does, and then
     `aggregation` knows what it has."""
@@ -61,6 +70,7 @@ async def fault_of(aggregation: Aggregation, service: APIService) -> str:
         # One that answers so far is available, whatever else it says: what it has is not known then.
         with suppress(NoEndpoint, TimeoutError, aiohttp.ClientError, OSError, ValueError, StatusError):
             learned = await _learned(aggregation, service)
+            learned = learned._replace(described=await _described(aggregation, service))
     aggregation.learn(service, learned)
     return fault
 
@@ -102,6 +112,18 @@ async def _fault(aggregation: Aggregation, service: APIService) -> str:
             return ""
         why = f"bad status from {url}: {said.code}"
     return f"failing or missing response from {url}: {why}"
+
+
+async def _described(aggregation: Aggregation, service: APIService) -> str:
+    """Where the server describes the group and version, if it does. Raises NoEndpoint, and OSError for a
+    caBundle that cannot be used."""
+    address, name = await aggregation.address(service), f"apis/{service.spec.group}/{service.spec.version}"
+    with suppress(TimeoutError, aiohttp.ClientError, OSError, ValueError):
+        said = await ask(address, url_at(address, "/openapi/v3"), {"Accept": JSON})
+        if said.code == 200:
+            found = msgspec.json.decode(said.body, type=_Index).paths.get(name)
+            return found.url if found else ""
+    return ""
 
 
 def url_at(address: Address, path: str) -> URL:

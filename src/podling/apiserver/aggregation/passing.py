@@ -32,6 +32,8 @@ from podling.apiserver.connect.http import AS_IT_IS, OURS, passed_on, whence
 from podling.apiserver.connect.kubelet import joined
 from podling.apiserver.fairness.fairness import too_many_requests
 from podling.apiserver.paths.discovery import Discovery
+from podling.apiserver.paths.openapi.documents import PREFIX as DESCRIBED
+from podling.apiserver.paths.openapi.documents import OpenAPI
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.request import Request, User, decoded
 from podling.apiserver.request.response import TEXT, Response
@@ -70,10 +72,12 @@ Told = list[tuple[str, str]]
 
 
 class Learned(NamedTuple):
-    """What a server has said of itself: resources as in discovery."""
+    """What a server has said of itself: resources as in discovery, and the URL where it describes them;
+    empty if it does not."""
 
     resources: Sequence[Any]
     etag: str = ""
+    described: str = ""
 
 
 class Remote(NamedTuple):
@@ -95,7 +99,8 @@ class Aggregation:
         """Those with a service, by group and version."""
         self.learned: dict[tuple[str, str], Learned] = {}
         self.discovery: Discovery | None = None
-        """Where they are told of."""
+        self.openapi: OpenAPI | None = None
+        """Where they are told of, and that they are described."""
         self._told: list[Remote] = []
         self._objects = objects
         self._shown = shown
@@ -132,11 +137,19 @@ class Aggregation:
 
             self._told = found
             merge(self.discovery, found)
+            if self.openapi is not None:
+                self.openapi.elsewhere = {
+                    f"apis/{one.group}/{one.version}": one.learned.described
+                    for one in found
+                    if one.learned is not None and one.learned.described
+                }
 
     def passes(self, path: str) -> Pass | None:
         """Who answers a request for this path, decoded, if it is not this server."""
         parts = path.split("/", 4)
-        if len(parts) < 4 or parts[1] != "apis":
+        if self.openapi is not None and path.removeprefix(DESCRIBED) in self.openapi.elsewhere:
+            parts = path.removeprefix(DESCRIBED.rstrip("/")).split("/")
+        elif len(parts) < 4 or parts[1] != "apis":
             return None
         found = self.services.get((parts[2], parts[3]))
         return None if found is None else partial(self._passed, found)

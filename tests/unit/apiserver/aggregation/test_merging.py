@@ -13,6 +13,7 @@ from podling.apiserver.aggregation.merging import age
 from podling.apiserver.aggregation.passing import Aggregation
 from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.paths.discovery import Discovery, items_of
+from podling.apiserver.paths.openapi.documents import OpenAPI
 from podling.model.codec.json import from_data
 from podling.model.types.apiregistration import APIService
 from podling.streaming.upgrade import Address
@@ -100,7 +101,7 @@ async def test_a_server_says_only_what_has_changed(near: Near) -> None:
     await fault_of(near, service)
     near.says["/apis"] = Said(304, "", b"")
     await fault_of(near, service)
-    assert near.asked == [("/apis", ""), ("/apis", '"e"')]
+    assert [one for one in near.asked if one[0] == "/apis"] == [("/apis", ""), ("/apis", '"e"')]
     assert near.told()[GROUP] == FRESH
 
 
@@ -129,6 +130,25 @@ async def test_the_older_form_is_understood(near: Near) -> None:
     assert told["responseKind"] == {"group": "", "version": "", "kind": "Thing"}
     [below] = told["subresources"]
     assert below["responseKind"] == of_scale
+
+
+@pytest.mark.parametrize(
+    ("said", "url"),
+    [
+        (b'{"paths":{"apis/a.test/v1":{"serverRelativeURL":"/x?hash=1"},"version":{}}}', "/x?hash=1"),
+        (b'{"paths":{"version":{"serverRelativeURL":"/x"}}}', ""),
+        (b'{"paths":[]}', ""),
+    ],
+)
+async def test_it_is_known_where_a_server_describes_itself(near: Near, said: bytes, url: str) -> None:
+    openapi = near.openapi = OpenAPI(KINDS, "1")
+    near.says["/openapi/v3"] = Said(200, "application/json", said)
+    await fault_of(near, near.have())
+    assert openapi.elsewhere == ({f"apis/{GROUP}/v1": url} if url else {})
+    assert (near.passes(f"/openapi/v3/apis/{GROUP}/v1") is not None) == bool(url)
+    assert near.passes("/openapi/v3/apis/apps/v1") is None
+    near.have("False")
+    assert not openapi.elsewhere
 
 
 async def test_all_is_as_before_when_it_is_gone(near: Near) -> None:

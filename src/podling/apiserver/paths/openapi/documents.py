@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from email.utils import format_datetime
 from functools import cached_property
@@ -50,6 +50,8 @@ class OpenAPI:
         self._version = "{major}.{minor}".format(**version_info(version))
         self._made: dict[str, bytes] = {}
         self._making = asyncio.Lock()
+        self.elsewhere: Mapping[str, str] = {}
+        """Where other servers describe groups that they have: as in the index, by the paths in it."""
 
     @property
     def paths(self) -> Collection[str]:
@@ -64,6 +66,10 @@ class OpenAPI:
             return self._answer(await self._ready(gnostic.CONTENT_TYPE), context, gnostic.CONTENT_TYPE)
         context.wanted = negotiate(accept)
         body = await self._ready(path)
+        if path == INDEX and self.elsewhere:
+            listed = msgspec.json.decode(body)["paths"]
+            listed |= {name: {"serverRelativeURL": url} for name, url in self.elsewhere.items()}
+            body = msgspec.json.encode({"paths": dict(sorted(listed.items()))})
         asked = context.query.get("hash", ("",))[0]
         if asked and path.startswith(PREFIX):
             # A URL with the current hash is immutable; one with another is redirected to the current.
