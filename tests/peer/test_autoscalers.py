@@ -485,7 +485,8 @@ def outcome(asking: Asking, ns: str, name: str = "h") -> Any:
         "events": told,
     }
     text = re.sub(r"\d{4}-\d\d-\d\dT[\d:]+Z", "<time>", json.dumps(shown, sort_keys=True))
-    # Kubernetes takes those that it names from a map, in any order.
+    # Kubernetes takes those that it names from a map, in any order; so of pods that all fail, any one.
+    text = re.sub(r"(?<=missing request for cpu in container a of Pod )p\d", "<pod>", text)
     named = re.compile(r"(?<=multiple HPAs: \[)[^]]+")
     return json.loads(
         named.sub(lambda found: " ".join(sorted(found[0].split())), text.replace(ns, "<namespace>"))

@@ -13,6 +13,7 @@ has the answer of a write also finds the write in every cache that watches the s
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
@@ -185,15 +186,28 @@ class Watchers:
     """The watchers of one store, called in the order they came, for every back end."""
 
     def __init__(self) -> None:
-        self._watchers: dict[object, tuple[str, Watcher]] = {}
+        self._watchers: dict[int, tuple[str, Watcher]] = {}
+        """By number, in the order they came."""
+        self._numbers = itertools.count()
+        self._under: dict[str, list[int]] = {}
+        """The numbers of those with a prefix."""
+        self._lengths: tuple[int, ...] = ()
+        """Of the prefixes. There are fewer of them than prefixes, and each write looks for its watchers."""
         self._awaited: dict[asyncio.Future[None], int] = {}
 
     def add(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
-        ticket = object()
-        self._watchers[ticket] = (prefix, watcher)
+        number = next(self._numbers)
+        self._watchers[number] = (prefix, watcher)
+        self._under.setdefault(prefix, []).append(number)
+        self._lengths = (*{len(one) for one in self._under},)
 
         def end() -> None:
-            self._watchers.pop(ticket, None)
+            if self._watchers.pop(number, None) is None:
+                return
+            self._under[prefix].remove(number)
+            if not self._under[prefix]:
+                del self._under[prefix]
+                self._lengths = (*{len(one) for one in self._under},)
 
         return end
 
@@ -209,16 +223,17 @@ class Watchers:
     def publish(self, revision: int, events: Sequence[Event]) -> None:
         """Call those with a write under their prefix. A watcher may end its own watch or others'; one that
         was ended is not called any more."""
-        # A group is mostly one write, and of no interest to most watchers: this is every write's way.
-        only = events[0].key if len(events) == 1 else ""
-        for ticket, (prefix, watcher) in [
-            one for one in self._watchers.items() if not only or only.startswith(one[1][0])
-        ]:
-            near = events if only else [event for event in events if event.key.startswith(prefix)]
-            if not near or ticket not in self._watchers:
+        found: dict[int, list[Event]] = {}
+        for event in events:
+            for length in self._lengths:
+                for number in self._under.get(event.key[:length], ()):
+                    found.setdefault(number, []).append(event)
+        for number in sorted(found):
+            if (watching := self._watchers.get(number)) is None:
                 continue
+            prefix, watcher = watching
             try:
-                watcher(revision, near)
+                watcher(revision, found[number])
             except Exception:
                 # One broken watcher must not keep the others from news, nor a writer from its answer.
                 _log.exception("a watcher of %s failed at revision %d", prefix, revision)
