@@ -130,7 +130,7 @@ def test_ephemeral_containers_are_kubectls(both: Both, number: int) -> None:
     asked = EPHEMERAL[number]
     both.kubectl("debug", "web", "-c", f"theirs-{number}", *asked)
     both.podling("debug", "web", "-c", f"ours-{number}", "-d", *ours(asked))
-    listed = {one.pop("name"): one for one in both.pod("web")["spec"]["ephemeralContainers"]}
+    listed = {one.pop("name"): in_order(one) for one in both.pod("web")["spec"]["ephemeralContainers"]}
     assert listed[f"ours-{number}"] == listed[f"theirs-{number}"]
 
 
@@ -161,11 +161,15 @@ def nodes_pods(both: Both) -> list[str]:
     return [name for name in both.kubectl("get", "pods", "-o", "name").split() if "node-debugger" in name]
 
 
+def in_order(container: dict[str, Any]) -> dict[str, Any]:
+    """kubectl takes the environment from a map, in any order."""
+    container.get("env", []).sort(key=lambda one: one["name"])
+    return container
+
+
 def shown(pod: dict[str, Any]) -> dict[str, Any]:
-    """What is asked for, but for the annotation that says what the pod is for; environment in any order, as
-    kubectl sorts it."""
-    for container in pod["spec"]["containers"]:
-        container.get("env", []).sort(key=lambda one: one["name"])
+    """What is asked for, but for the annotation that says what the pod is for."""
+    pod["spec"]["containers"] = [in_order(one) for one in pod["spec"]["containers"]]
     metadata = pod["metadata"]
     if annotations := metadata.get("annotations"):
         annotations.pop(DEBUGGED_IN, None)

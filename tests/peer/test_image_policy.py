@@ -19,6 +19,7 @@ from peer.sequence import MERGE_PATCH, STRATEGIC_PATCH, Ask, Compared, differenc
 from peer.server import Server
 from peer.test_authorization_webhook import Raw, Webhook, kubeconfig, listening
 
+LOOKS = 2000
 PODS = "/api/v1/namespaces/{ns}/pods"
 REVIEW: dict[str, Any] = {"kind": "ImageReview", "apiVersion": "imagepolicy.k8s.io/v1alpha1"}
 MERGE, STRATEGIC = {"Content_Type": MERGE_PATCH}, {"Content_Type": STRATEGIC_PATCH}
@@ -140,6 +141,18 @@ def asks() -> Compared:
     )
 
 
+def until_deployed(log: Path, server: Server) -> list[Any]:
+    """The ends of all requests, once that of the last, which makes a deployment, is in the log."""
+    for _ in range(LOOKS):
+        lines = map(json.loads, log.read_text().splitlines())
+        events = [event for event in lines if event["stage"] == "ResponseComplete"]
+        if any("/namespaces/images/deployments" in event["requestURI"] for event in events):
+            return events
+        # Whoever answers has had time to write.
+        server.ask("GET", "/readyz")
+    raise AssertionError(f"{log} has no event of a deployment")
+
+
 def test_images_are_judged_alike(both: Both) -> None:
     compared = asks()
     found = unnamed(differences(compared, "images", *both.servers))
@@ -149,10 +162,9 @@ def test_images_are_judged_alike(both: Both) -> None:
     told = [
         [
             (event["verb"], event["requestURI"], event.get("annotations"))
-            for line in log.read_text().splitlines()
-            if "/namespaces/images/pods" in (event := json.loads(line))["requestURI"]
-            if event["stage"] == "ResponseComplete"
+            for event in until_deployed(log, server)
+            if "/namespaces/images/pods" in event["requestURI"]
         ]
-        for log in both.logs
+        for log, server in zip(both.logs, both.servers, strict=True)
     ]
     assert told[1] == told[0]

@@ -241,10 +241,14 @@ class StatefulSets:
         is_wanted = ordinal(owner, pod.metadata.name) in ordinals(owner)
         for claim in claims_to_own(owner, pod, there):
             refs = owners_of(owner, pod, claim, is_wanted=is_wanted)
-            with gone_is_done():
-                await self._client.update(
-                    replace(claim, metadata=replace(claim.metadata, owner_references=refs))
-                )
+            try:
+                with gone_is_done():
+                    await self._client.update(
+                        replace(claim, metadata=replace(claim.metadata, owner_references=refs))
+                    )
+            except StatusError as error:
+                why = f"could not update claim {claim.metadata.name} for delete policy ownerRefs"
+                raise StatusError(error.code, error.reason, f"{why}: {error.message}") from error
 
     async def _put_status(self, owner: StatefulSet, status: StatefulSetStatus) -> None:
         before = owner.status

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from podling.client.client import Client
 from podling.controllers.workloads.claims import Owned
 from podling.controllers.workloads.stateful_sets import StatefulSets
 from podling.model.errors import StatusError
@@ -234,6 +235,32 @@ async def test_claims_go_with_whom_the_policy_says(
     await cluster.client.patch(Pod, "web-0", "ns", {"metadata": {"finalizers": ["example.com/held"]}})
     await change(cluster, replicas=0)
     assert await owners() == after
+
+
+async def test_a_claim_that_another_wrote_meanwhile_is_told_of(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = {"whenDeleted": "Retain", "whenScaled": "Retain"}
+    await begin(cluster, 1, volumeClaimTemplates=[DATA], persistentVolumeClaimRetentionPolicy=kept)
+    await ready(cluster, "web-0")
+    update = Client.update
+
+    async def behind(client: Client, obj: Any, **how: Any) -> Any:
+        if isinstance(obj, PersistentVolumeClaim):
+            monkeypatch.undo()
+            labels = {"metadata": {"labels": {"a": "b"}}}
+            await cluster.client.patch(PersistentVolumeClaim, obj.metadata.name, "ns", labels)
+        return await update(client, obj, **how)
+
+    monkeypatch.setattr(Client, "update", behind)
+    await change(cluster, persistentVolumeClaimRetentionPolicy={"whenDeleted": "Delete"})
+    (said,) = [one for one in cluster.events.said if one.startswith("FailedUpdate")]
+    assert said.startswith(
+        "FailedUpdate: Update Pod web-0 in StatefulSet web failed error: could not update claim data-web-0 "
+        "for delete policy ownerRefs: Operation cannot be fulfilled on persistentvolumeclaims"
+    )
+    (claim,) = (await cluster.client.list(PersistentVolumeClaim, "ns")).items
+    assert [ref.kind for ref in claim.metadata.owner_references] == ["StatefulSet"]
 
 
 async def test_only_pods_of_its_names_are_adopted(cluster: Cluster) -> None:
