@@ -35,6 +35,8 @@ LARGEST = 32 << 20
 """Bytes of what a server may say of itself."""
 APIGROUPS = "APIGroupDiscoveryList"
 AGGREGATED = f"application/json;g=apidiscovery.k8s.io;v=v2;as={APIGROUPS},{JSON}"
+FAULTS = (NoEndpoint, TimeoutError, aiohttp.ClientError, OSError, ValueError, StatusError)
+"""Of a server that is asked what it has."""
 CANCELED = "net/http: request canceled (Client.Timeout exceeded while awaiting headers)"
 
 
@@ -67,10 +69,12 @@ async def fault_of(aggregation: Aggregation, service: APIService) -> str:
             one.cancel()
     learned = None
     if not fault:
-        # One that answers so far is available, whatever else it says: what it has is not known then.
-        with suppress(NoEndpoint, TimeoutError, aiohttp.ClientError, OSError, ValueError, StatusError):
-            learned = await _learned(aggregation, service)
-            learned = learned._replace(described=await _described(aggregation, service))
+        async with asyncio.TaskGroup() as tasks:
+            described = tasks.create_task(_described(aggregation, service))
+            # One that answers so far is available, whatever else it says: what it has is not known then.
+            with suppress(*FAULTS):
+                learned = await _learned(aggregation, service)
+        learned = learned and learned._replace(described=described.result())
     aggregation.learn(service, learned)
     return fault
 
@@ -115,14 +119,13 @@ async def _fault(aggregation: Aggregation, service: APIService) -> str:
 
 
 async def _described(aggregation: Aggregation, service: APIService) -> str:
-    """Where the server describes the group and version, if it does. Raises NoEndpoint, and OSError for a
-    caBundle that cannot be used."""
-    address, name = await aggregation.address(service), f"apis/{service.spec.group}/{service.spec.version}"
-    with suppress(TimeoutError, aiohttp.ClientError, OSError, ValueError):
+    """Where the server describes the group and version; empty if it does not."""
+    with suppress(*FAULTS):
+        address = await aggregation.address(service)
         said = await ask(address, url_at(address, "/openapi/v3"), {"Accept": JSON})
         if said.code == 200:
-            found = msgspec.json.decode(said.body, type=_Index).paths.get(name)
-            return found.url if found else ""
+            paths = msgspec.json.decode(said.body, type=_Index).paths
+            return paths.get(f"apis/{service.spec.group}/{service.spec.version}", _Place()).url
     return ""
 
 

@@ -40,6 +40,7 @@ class Near(Aggregation):
         self.says: dict[str, Said] = {}
         self.asked: list[tuple[str, str]] = []
         self.least = least
+        self.silent = ""
         monkeypatch.setattr(inquiry, "ask", self._ask)
 
     async def address(self, service: APIService) -> Address:
@@ -48,6 +49,8 @@ class Near(Aggregation):
     async def _ask(self, address: Address, url: Any, headers: dict[str, str], most: int = 1) -> Said:
         if most:
             self.asked.append((url.path, headers.get("If-None-Match", "")))
+        if url.path == self.silent:
+            raise TimeoutError
         return self.says.get(url.path, Said(404, "", b""))
 
     def have(self, status: str = "True") -> APIService:
@@ -93,6 +96,16 @@ async def test_it_is_told_what_a_server_says_while_it_is_available(near: Near) -
     assert near.told()[GROUP] == FRESH
     near.says.clear()
     assert await fault_of(near, service)
+    assert near.told()[GROUP] == STALE
+
+
+async def test_who_does_not_describe_itself_is_told_of_all_the_same(near: Near) -> None:
+    service = near.have()
+    near.silent = "/openapi/v3"
+    await fault_of(near, service)
+    assert near.told()[GROUP] == FRESH
+    near.silent = "/apis"
+    await fault_of(near, service)
     assert near.told()[GROUP] == STALE
 
 
