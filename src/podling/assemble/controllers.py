@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
@@ -20,6 +20,7 @@ from podling.assemble.process import Report
 from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.client.informer import Informers
+from podling.client.leader import Election, LostError
 from podling.controllers import all as controllers
 from podling.controllers.addresses import REPAIRED
 from podling.controllers.api_services import FaultOf
@@ -37,14 +38,16 @@ from podling.scheduler.loop import SCHEDULER_NAME, Scheduler
 SCHEDULER, CONTROLLERS = "system:kube-scheduler", "system:kube-controller-manager"
 """The users of scheduler and controllers."""
 CONTROLLERS_NAME = "kube-controller-manager"
+SCHEDULER_LEASE = "kube-scheduler"
 LONGEST_START = 30.0
 """Seconds after which the second wave of controllers starts even though the node is not ready."""
 
 Measured = Callable[[], Iterable[Metric]]
 
 
-async def run_scheduler(client: Client, clock: Clock, port: int = 0) -> None:
-    """With its health on `port`, if it is not 0."""
+async def run_scheduler(client: Client, clock: Clock, port: int = 0, *, elects: bool = False) -> None:
+    """With its health on `port`, if it is not 0. If it `elects`, it schedules while it leads. Raises
+    StartError once it leads no more."""
     informers = Informers(client)
     events = EventRecorder(client, clock, SCHEDULER_NAME)
     scheduler = Scheduler(client, informers, events, clock)
@@ -60,7 +63,18 @@ async def run_scheduler(client: Client, clock: Clock, port: int = 0) -> None:
     async with answering("kube-scheduler", port, checks, clock.now()), asyncio.TaskGroup() as tasks:
         await informers.start(tasks)
         tasks.create_task(events.run())
-        tasks.create_task(scheduler.run())
+        if elects:
+            await _led(Election(client, SCHEDULER_LEASE, clock, events), scheduler.run)
+        else:
+            tasks.create_task(scheduler.run())
+
+
+async def _led(election: Election, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Raises StartError when it leads no more: whoever starts it anew has it ask again."""
+    try:
+        await election.run(act)
+    except* LostError as lost:
+        raise StartError(f"leader election lost: {lost.exceptions[0]}") from lost
 
 
 async def run_controllers(
@@ -70,9 +84,12 @@ async def run_controllers(
     authority: CertificateAuthority | None,
     clock: Clock,
     port: int = 0,
+    *,
+    elects: bool = False,
 ) -> None:
     """All controllers but those that the API server runs itself (`run_own`). They read as `client`. Their
-    health is on `port`, if it is not 0."""
+    health is on `port`, if it is not 0. If they `elect` a leader, they act while they lead. Raises StartError
+    once they lead no more."""
     informers = Informers(client)
     events = EventRecorder(client, clock, CONTROLLERS_NAME)
     rest = controllers.rest(account, informers, events, clock, authority, type_check)
@@ -81,8 +98,16 @@ async def run_controllers(
     checks = {"healthz": {controller.name: _fine for controller in every}}
     async with answering(CONTROLLERS_NAME, port, checks, clock.now()), asyncio.TaskGroup() as tasks:
         await informers.start(tasks)
-        _begin(every, tasks)
         tasks.create_task(events.run())
+
+        async def act() -> None:
+            async with asyncio.TaskGroup() as acting:
+                _begin(every, acting)
+
+        if elects:
+            await _led(Election(client, CONTROLLERS_NAME, clock, events), act)
+        else:
+            await act()
 
 
 def _fine() -> str:
@@ -171,11 +196,12 @@ def _begin(every: Iterable[Controller[Any]], tasks: asyncio.TaskGroup) -> None:
         tasks.create_task(run_controller(controller, controllers.WORKERS.get(controller.name, 1)))
 
 
-def schedule(kubeconfig: Path, port: int, report: Report) -> None:
-    """Schedule until told to stop, with health on `port`, if it is not 0. Raises StartError."""
+def schedule(kubeconfig: Path, port: int, report: Report, *, elects: bool) -> None:
+    """Schedule until told to stop, if it `elects` while it leads, with health on `port`, if it is not 0.
+    Raises StartError."""
     access = alone.read_access(kubeconfig)
     report(f"Scheduling for {access.server}")
-    alone.run(access, lambda client: run_scheduler(client, SystemClock(), port))
+    alone.run(access, lambda client: run_scheduler(client, SystemClock(), port, elects=elects))
 
 
 class Signing(msgspec.Struct, frozen=True):
@@ -193,10 +219,12 @@ def control(
     report: Report,
     *,
     accounts_each: bool,
+    elects: bool,
 ) -> None:
-    """Run the controllers until told to stop, with health on `port`, if it is not 0; `accounts_each` with an
-    account of its own or all as the user of the kubeconfig. Pods trust `root_ca` (PEM); without one, the
-    authority that this client trusts. Certificates are signed with `signing`, if any. Raises StartError."""
+    """Run the controllers until told to stop, if they `elect` one while they lead, with health on `port`,
+    if it is not 0; `accounts_each` with an account of its own or all as the user of the kubeconfig. Pods
+    trust `root_ca` (PEM); without one, the authority that this client trusts. Certificates are signed with
+    `signing`, if any. Raises StartError."""
     access, clock = alone.read_access(kubeconfig), SystemClock()
     ca = root_ca.read_text() if root_ca else access.certificate_authority.decode()
     authority = read_authority(signing) if signing else None
@@ -212,7 +240,7 @@ def control(
                 open_until_end.push_async_callback(made.close)
                 return made
 
-            await run_controllers(client, account, ca, authority, clock, port)
+            await run_controllers(client, account, ca, authority, clock, port, elects=elects)
 
     alone.run(access, act)
 

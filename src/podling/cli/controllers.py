@@ -26,6 +26,7 @@ def _duration(context: click.Context, parameter: click.Parameter, text: str) -> 
 @click.command()
 @options.kubeconfig_in("controller-manager.conf")
 @options.secure_port(10257)
+@options.leader_elect
 @click.option(
     "--root-ca-file",
     "root_ca",
@@ -66,6 +67,7 @@ def controllers(
     longest: timedelta,
     port: int,
     accounts_each: bool,
+    elects: bool,
 ) -> None:
     """Reconcile objects, on the API server that the kubeconfig names."""
     from podling.assemble.controllers import Signing, control
@@ -74,4 +76,4 @@ def controllers(
         raise click.UsageError("--cluster-signing-cert-file and --cluster-signing-key-file go together")
     signing = Signing(KeyPair(certificate, key), longest) if certificate and key else None
     with exit_on_start_error():
-        control(kubeconfig, root_ca, signing, port, click.echo, accounts_each=accounts_each)
+        control(kubeconfig, root_ca, signing, port, click.echo, accounts_each=accounts_each, elects=elects)

@@ -516,6 +516,17 @@ def secure_port(default: int) -> Callable[[Command], Command]:
     )
 
 
+leader_elect = click.option(
+    "--leader-elect",
+    "elects",
+    type=click.BOOL,
+    metavar="true|false",
+    default=True,
+    show_default=True,
+    help="Whether of all that ask for the same Lease, podling's and Kubernetes' own, only one acts.",
+)
+
+
 def kubeconfig_in(file: str) -> Callable[[Command], Command]:
     """The option `--kubeconfig` of a part. Its default is the `file` that an API server has written into its
     data directory."""

@@ -14,9 +14,10 @@ from podling.machine.instance import Instance
 @click.command()
 @options.kubeconfig_in("scheduler.conf")
 @options.secure_port(10259)
-def scheduler(instance: Instance, kubeconfig: Path, port: int) -> None:
+@options.leader_elect
+def scheduler(instance: Instance, kubeconfig: Path, port: int, elects: bool) -> None:
     """Give pods their nodes, on the API server that the kubeconfig names."""
     from podling.assemble.controllers import schedule
 
     with exit_on_start_error():
-        schedule(kubeconfig, port, click.echo)
+        schedule(kubeconfig, port, click.echo, elects=elects)

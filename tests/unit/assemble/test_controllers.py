@@ -27,8 +27,8 @@ def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path, text: str, wh
     file.write_text(text)
     said: list[str] = []
     starts: tuple[Callable[[], None], ...] = (
-        lambda: schedule(file, 0, said.append),
-        lambda: control(file, None, None, 0, said.append, accounts_each=True),
+        lambda: schedule(file, 0, said.append, elects=True),
+        lambda: control(file, None, None, 0, said.append, accounts_each=True, elects=True),
         lambda: run_kubelet(KubeletOptions(Instance.at(tmp_path), file), said.append),
     )
     for start in starts:
