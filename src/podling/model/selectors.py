@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 
 import msgspec
 
@@ -256,10 +255,9 @@ class FieldTerm(msgspec.Struct, frozen=True, gc=False):
 class FieldSelector(msgspec.Struct, frozen=True):
     """All terms must hold; without terms it selects everything."""
 
-    terms: tuple[FieldTerm, ...] = ()
-    values: Mapping[tuple[str, bool], AbstractSet[str]] = {}
-    """The terms' values by (field, equal), so that thousands of terms about one field are one look-up for
-    each object."""
+    values: Mapping[tuple[str, bool], Mapping[str, None]] = {}
+    """The terms' values by (field, equal), in their order, so that thousands of terms about one field are one
+    look-up for each object. The terms are not kept: to free them at once holds up all threads."""
 
     def matches(self, value_of: Callable[[str], str]) -> bool:
         """`value_of` reads a field by its name in the selector."""
@@ -270,24 +268,29 @@ class FieldSelector(msgspec.Struct, frozen=True):
 
     def exact(self, field: str) -> str | None:
         """The value that `field` must equal, None when the selector does not say."""
-        return next((term.value for term in self.terms if term.field == field and term.equal), None)
+        return next(iter(self.values.get((field, True), ())), None)
 
     def __bool__(self) -> bool:
-        return bool(self.terms)
+        return bool(self.values)
 
 
 def parse_field_selector(text: str) -> FieldSelector:
+    """Raises StatusError 400, as `field_terms` does."""
+    values: dict[tuple[str, bool], dict[str, None]] = {}
+    for term in field_terms(text):
+        values.setdefault((term.field, term.equal), {})[term.value] = None
+    return FieldSelector(values)
+
+
+def field_terms(text: str) -> Iterator[FieldTerm]:
     """Terms `field=value`, `field==value`, `field!=value`, joined by commas; `\\` escapes `\\ , =` in values.
 
     Raises StatusError 400.
     """
-    found = (_term(match[0], text) for match in _PARTS.finditer(text) if match[0])
-    # A term of nothing, `=`, asks for nothing.
-    terms = tuple(term for term in found if term.field or term.value)
-    values: dict[tuple[str, bool], set[str]] = {}
-    for term in terms:
-        values.setdefault((term.field, term.equal), set()).add(term.value)
-    return FieldSelector(terms, values)
+    for match in _PARTS.finditer(text):
+        # A term of nothing, `=`, asks for nothing.
+        if match[0] and ((term := _term(match[0], text)).field or term.value):
+            yield term
 
 
 def escaped(value: str) -> str:

@@ -26,7 +26,7 @@ from podling.model.selectors import (
     IN,
     MISSING,
     NOT_IN,
-    parse_field_selector,
+    field_terms,
     parse_requirements,
 )
 from podling.model.types.rbac import MASTERS, PolicyRule
@@ -173,7 +173,7 @@ def field_requirements(selector: str) -> Sequence[Selecting]:
     if not selector or len(selector) > LONGEST_SELECTOR:
         return ()
     try:
-        terms = parse_field_selector(selector).terms
+        terms = tuple(field_terms(selector))
     except StatusError:
         return ()
     return tuple(Selecting(term.field, "In" if term.equal else "NotIn", (term.value,)) for term in terms)

@@ -25,7 +25,7 @@ from podling.apiserver.verbs.options import is_exact, limit_of, list_options, re
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show_list
 from podling.model.errors import Cause, StatusError, bad_request, gone
-from podling.model.selectors import FieldSelector, parse_field_selector, parse_label_selector
+from podling.model.selectors import parse_field_selector, parse_label_selector
 from podling.model.types.meta import ListMeta, ListOptions
 from podling.process.waits import aside, long_work
 from podling.storage.interface import CompactedError
@@ -149,15 +149,13 @@ def _matcher(scope: Scope, wanted: ListOptions) -> Match | None:
     # Cluster-wide kinds without fields of their own may be asked for a namespace; they are in none.
     if of_kind and not scope.resource.namespaced:
         del known["metadata.namespace"]
-    for term in fields.terms:
-        if term.field in known:
+    for field, _ in fields.values:
+        if field in known:
             continue
         if of_kind:
-            raise bad_request(scope.store.kind.unselectable.format(term.field))
+            raise bad_request(scope.store.kind.unselectable.format(field))
         listed = ", ".join(f'"{name}"' for name in ON_ALL_KINDS)
-        raise bad_request(f'"{term.field}" is not a known field selector: only {listed}')
-    # Without its terms, which are freed here and not on the loop.
-    fields = FieldSelector(values=fields.values)
+        raise bad_request(f'"{field}" is not a known field selector: only {listed}')
 
     def match(entry: Entry) -> bool:
         obj = entry.object
