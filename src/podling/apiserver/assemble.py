@@ -244,7 +244,7 @@ class ApiServer:
             authentication=authentication,
             authorizers=authorizers,
             paths=(*handlers, Index(handlers)),
-            routes=Routes(scopes),
+            routes=Routes(scopes, storage.current),
             aggregation=aggregation,
             metrics=counts,
             gate=gate,

@@ -120,7 +120,9 @@ class Way(NamedTuple):
 class Routes:
     """Answers resource requests by the verbs of `scopes`."""
 
-    def __init__(self, scopes: Sequence[Scope]) -> None:
+    def __init__(self, scopes: Sequence[Scope], current: Callable[[], Awaitable[int]]) -> None:
+        """`current` returns once the caches have all that anybody was told of."""
+        self._current = current
         self._scopes = {endpoint(scope): scope for scope in scopes}
         # As they begin a path.
         self._groups = ("/api/", *{f"/apis/{group}/" for group, _, _, _ in self._scopes if group})
@@ -148,6 +150,9 @@ class Routes:
                 request.body = await request.read()
             if len(request.body) > BODY_LIMIT:
                 raise too_large(BODY_LIMIT)
+        if not context.query or not context.query.get("resourceVersion", ("",))[0]:
+            # Also who writes: it is held against what stands, which another server may have written.
+            await self._current()
         return await way.verb(context, way.scope)
 
     def _found(self, path: str, info: RequestInfo, method: str) -> Way | None:

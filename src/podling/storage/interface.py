@@ -108,6 +108,11 @@ class Storage(Protocol):
         """The newest revision that is durable and that watchers have been called with."""
         ...
 
+    async def current(self) -> int:
+        """`revision`, once it is at least that of every write that anybody was told of before this call, also
+        by others who write to the same store. Raises StorageClosedError."""
+        ...
+
     @property
     def compacted(self) -> int:
         """The oldest revision at which the store can still be read; 0 when nothing was compacted."""

@@ -35,6 +35,10 @@ class MemoryStorage(SingleWrites):
     def revision(self) -> int:
         return self._revision
 
+    async def current(self) -> int:
+        self._check_open()
+        return self._revision
+
     @property
     def compacted(self) -> int:
         return self._compacted

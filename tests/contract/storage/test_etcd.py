@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -134,6 +136,51 @@ async def test_what_others_write_is_heard_and_stands_against_own_writes(
         Event(first, POD, b"v1", None),
         Event(second, POD, b"v2", Record(POD, b"v1", first)),
     ]
+
+
+async def test_who_asks_for_what_is_current_has_what_others_were_told_of(
+    near: EtcdStorage, far: EtcdStorage
+) -> None:
+    for number in range(50):
+        revision = await near.create(f"{POD}-{number}", b"v1")
+        assert await far.current() >= revision
+        assert await far.get(f"{POD}-{number}") == Record(f"{POD}-{number}", b"v1", revision)
+
+
+async def test_those_of_one_turn_ask_together_and_no_later_one_with_them(
+    near: EtcdStorage, far: EtcdStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    ask = Connection.ask
+
+    async def counted(connection: Connection, path: str, *how: Any) -> Any:
+        asked.append(path)
+        answer = await ask(connection, path, *how)
+        if len(asked) == 1:
+            # It is answered, and not yet heard of, when the next asks.
+            revisions.append(await near.create(POD, b"v1"))
+            later.append(tasks.create_task(far.current()))
+        return answer
+
+    revisions: list[int] = []
+    later: list[asyncio.Task[int]] = []
+    async with asyncio.TaskGroup() as tasks:
+        with monkeypatch.context() as patched:
+            patched.setattr(far._connection, "ask", partial(counted, far._connection))
+            await asyncio.gather(*(far.current() for _ in range(100)))
+            assert await later[0] >= revisions[0]
+    assert asked == ["/etcdserverpb.KV/Range"] * 2
+
+
+async def test_what_is_current_is_not_known_while_nobody_answers(
+    far: EtcdStorage, link: Link, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("podling.storage.etcd.store.LONGEST", 0.1)
+    link.cut()
+    with pytest.raises(StorageClosedError):
+        await far.current()
+    link.mend()
+    assert await far.current() >= far.revision
 
 
 async def test_a_watch_that_was_cut_goes_on_without_a_gap(

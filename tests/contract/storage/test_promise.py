@@ -306,6 +306,13 @@ async def test_a_cancelled_writer_does_not_take_its_write_back(storage: Storage)
     assert await storage.get(POD) == Record(POD, b"v1", first)
 
 
+async def test_what_is_current_is_what_was_written_last(storage: Storage) -> None:
+    told: list[int] = []
+    storage.watch("", lambda revision, _: told.append(revision))
+    at = await storage.create(POD, b"v1")
+    assert await storage.current() == at == storage.revision == told[-1]
+
+
 async def test_a_closed_store_refuses_everything(storage: Storage) -> None:
     at = storage.revision
     await storage.create(POD, b"v1")
@@ -319,6 +326,7 @@ async def test_a_closed_store_refuses_everything(storage: Storage) -> None:
         storage.delete(POD, at + 1),
         storage.history("", at),
         storage.compact(at + 1),
+        storage.current(),
     ):
         with pytest.raises(StorageClosedError):
             await refused

@@ -94,6 +94,9 @@ class EtcdStorage(SingleWrites):
         self._watchers = Watchers()
         self._histories: dict[int, asyncio.Task[Sequence[Event]]] = {}
         self._writes: set[asyncio.Task[int]] = set()
+        self._asking: asyncio.Task[int] | None = None
+        """Will ask in the next turn of the loop."""
+        self._reads: set[asyncio.Task[int]] = set()
         self._closed = False
         self._lost = ""
         """Why the watch does not go on; empty while it does."""
@@ -102,6 +105,27 @@ class EtcdStorage(SingleWrites):
     @property
     def revision(self) -> int:
         return self._revision
+
+    async def current(self) -> int:
+        self._check_open()
+
+        async def ask() -> int:
+            # All of one turn of the loop share a question. Who comes from here on is not answered by it: what
+            # is written meanwhile may not be in the answer.
+            self._asking = None
+            request = pb.RangeRequest(key=COMPACTED, count_only=True)
+            try:
+                answer = await _patiently(lambda: self._ask("KV/Range", request, pb.RangeResponse))
+            except EtcdError as error:
+                raise StorageClosedError(str(error)) from error
+            await self.reached(answer.header.revision)
+            return self._revision
+
+        if self._asking is None:
+            self._asking = asyncio.get_running_loop().create_task(ask())
+            self._reads.add(self._asking)
+            self._asking.add_done_callback(self._reads.discard)
+        return await asyncio.shield(self._asking)
 
     @property
     def compacted(self) -> int:
@@ -197,7 +221,7 @@ class EtcdStorage(SingleWrites):
         self._closed = True
         if self._writes:
             await asyncio.wait(self._writes)
-        for task in (self._following, *self._histories.values()):
+        for task in (self._following, *self._reads, *self._histories.values()):
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task

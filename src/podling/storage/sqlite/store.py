@@ -98,6 +98,10 @@ class SqliteStorage(SingleWrites):
     def revision(self) -> int:
         return self._revision
 
+    async def current(self) -> int:
+        self._check_open()
+        return self._revision
+
     @property
     def compacted(self) -> int:
         return self._compacted
