@@ -3,7 +3,8 @@ API server and etcd, with wrk as the client.
 
 Each measurement and what it is compared with take turns, so that what else the machine does falls on both;
 storage is SQLite, or etcd that waits for the disk, so every write is durable. Run with `python bench/api.py`,
-or with `--peer [ROUNDS]` for the comparison with Kubernetes. `--profile FILE` writes a py-spy flame graph of
+or with `--peer [ROUNDS]` for the comparison with Kubernetes, with `--etcd [ROUNDS]` when podling keeps its
+objects in an etcd, too. `--profile FILE` writes a py-spy flame graph of
 GET instead.
 """
 
@@ -173,19 +174,44 @@ def told(servers: Sequence[Asked]) -> Measurement:
     return Measurement("PATCH until a watcher is told", "ms", waits[0], waits[1])
 
 
-def peer(rounds: int) -> None:
-    """podling beside Kubernetes' own API server and etcd, which `PODLING_UPSTREAM` makes."""
+def one_by_one(servers: Sequence[Asked]) -> list[Measurement]:
+    """How long the one client of an idle server waits for what is current, and for a write."""
+    reads, writes = _samples(), _samples()
+    headers = {"Authorization": TOKEN, "Content-Type": "application/json"}
+    body = b'{"metadata":{"generateName":"o-"}}'
+    with ExitStack() as stack:
+        clients = [stack.enter_context(closing(_connected(asked))) for asked in servers]
+        for _ in range(TOLD):
+            for which, client in enumerate(clients):
+                asks = (("GET", ONE, None, reads), ("POST", CONFIGS, body, writes))
+                for method, path, sent, waits in asks:
+                    begin = perf_counter()
+                    client.request(method, path, sent, headers)
+                    client.getresponse().read()
+                    waits[which].append((perf_counter() - begin) * 1000)
+    return [
+        Measurement("GET pod, one client", "ms", *reads, goal="≤ 1 ms"),
+        Measurement("create a config map, one client", "ms", *writes, goal="≤ 2 ms"),
+    ]
+
+
+def peer(rounds: int, *, over_etcd: bool = False) -> None:
+    """podling, over SQLite or an etcd of its own, beside Kubernetes' own API server and etcd, which
+    `PODLING_UPSTREAM` makes."""
     # It needs what tests need; the other benchmarks do not.
-    from upstream import running_upstream
+    from upstream import etcd_at, running_upstream
 
     with ExitStack() as stack:
         ours, theirs = (
             Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in ("podling", "kubernetes")
         )
-        url, pid = stack.enter_context(running("podling", ours))
-        servers = Asked(url, [pid]), Asked(*stack.enter_context(running_upstream(theirs)))
+        kubernetes = Asked(*stack.enter_context(running_upstream(theirs)))
+        etcd = [stack.enter_context(etcd_at(theirs / "programs", ours))] if over_etcd else []
+        url, pid = stack.enter_context(running("podling", ours, *(one.url for one in etcd)))
+        servers = Asked(url, [pid, *(pid for one in etcd for pid in one.pids)]), kubernetes
         found = [one for case in CASES for one in beside(case, servers, rounds)]
-        report("api-peer", [*found, fanned_out(servers, rounds), told(servers)], beside="kube-apiserver")
+        found += [fanned_out(servers, rounds), told(servers), *one_by_one(servers)]
+        report("api-etcd" if over_etcd else "api-peer", found, beside="kube-apiserver")
 
 
 def profile(output: str) -> None:
@@ -202,5 +228,7 @@ if __name__ == "__main__":
             profile(output)
         case ["--peer", *rounds]:
             peer(int(rounds[0]) if rounds else ROUNDS)
+        case ["--etcd", *rounds]:
+            peer(int(rounds[0]) if rounds else ROUNDS, over_etcd=True)
         case _:
             main()

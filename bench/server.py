@@ -1,7 +1,8 @@
 """The servers the benchmarks of the API talk to, each in a process of its own, and wrk to ask them.
 
-`podling` is the API server over SQLite, as `podling up` runs it. `floor` is what aiohttp alone can do: it
-reads what is sent and answers as many bytes as podling would, and nothing else. Both serve TLS on uvloop.
+`podling` is the API server over SQLite, as `podling up` runs it, or over the etcd it is given. `floor` is
+what aiohttp alone can do: it reads what is sent and answers as many bytes as podling would, and nothing else.
+Both serve TLS on uvloop.
 """
 
 from __future__ import annotations
@@ -30,9 +31,12 @@ from podling.apiserver.http.server import listening, tls_context
 from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.request.request import Request, User
 from podling.apiserver.request.response import Response
+from podling.assemble.etcd import open_etcd
 from podling.assemble.process import started, tune
+from podling.assemble.settle import EtcdOptions
 from podling.machine.pki import Authority
 from podling.model.time import SystemClock
+from podling.storage.interface import Storage
 from podling.storage.sqlite.store import open as open_sqlite
 
 LISTED = 1000
@@ -70,9 +74,12 @@ async def post(server: ApiServer, path: str, body: bytes) -> None:
 
 
 @asynccontextmanager
-async def api_server(directory: Path) -> AsyncIterator[ApiServer]:
-    """Over SQLite, with two namespaces."""
-    storage = await open_sqlite(directory / "state.db")
+async def api_server(directory: Path, etcd: str = "") -> AsyncIterator[ApiServer]:
+    """Over SQLite or the `etcd` at a URL, with two namespaces."""
+    if etcd:
+        storage: Storage = await open_etcd(EtcdOptions(servers=(etcd,)))
+    else:
+        storage = await open_sqlite(directory / "state.db")
     server = ApiServer.build(
         storage,
         KINDS,
@@ -91,8 +98,8 @@ async def api_server(directory: Path) -> AsyncIterator[ApiServer]:
     await storage.close()
 
 
-async def serve_podling(directory: Path) -> None:
-    async with api_server(directory) as server:
+async def serve_podling(directory: Path, etcd: str = "") -> None:
+    async with api_server(directory, etcd) as server:
         await post(server, PODS, pod({"name": "one"}))
         await post(server, CONFIGS, b'{"metadata":{"name":"one"}}')
         for number in range(LISTED):
@@ -134,9 +141,9 @@ async def until_stopped(port: int) -> None:
 
 
 @contextmanager
-def running(which: str, directory: Path) -> Iterator[tuple[str, int]]:
-    """URL and process id of `podling` or `floor`."""
-    command = [sys.executable, __file__, which, str(directory)]
+def running(which: str, directory: Path, *etcd: str) -> Iterator[tuple[str, int]]:
+    """URL and process id of `podling`, over `etcd` if one is given, or `floor`."""
+    command = [sys.executable, __file__, which, str(directory), *etcd]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -207,4 +214,5 @@ end
 
 if __name__ == "__main__":
     tune()
-    uvloop.run({"podling": serve_podling, "floor": serve_floor}[sys.argv[1]](Path(sys.argv[2])))
+    which, directory, *more = sys.argv[1:]
+    uvloop.run({"podling": serve_podling, "floor": serve_floor}[which](Path(directory), *more))

@@ -12,12 +12,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from server import CONFIGS, LISTED, LISTED_CONFIGS, LISTED_PODS, PODS, pod
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from peer.control_plane import kubernetes
+from peer.control_plane import etcd_server, kubernetes
 from peer.server import Asking
 
 CREATED = 201
@@ -35,6 +36,19 @@ def running_upstream(directory: Path) -> Iterator[tuple[str, list[int]]]:
         with server.asking() as asking:
             fill(asking)
         yield server.url, sorted(_children() - others)
+
+
+class Etcd(NamedTuple):
+    url: str
+    pids: list[int]
+
+
+@contextmanager
+def etcd_at(programs: Path, directory: Path) -> Iterator[Etcd]:
+    """A durable etcd of podling's own."""
+    others = _children()
+    with etcd_server(programs / "etcd", directory, durable=True) as url:
+        yield Etcd(url, sorted(_children() - others))
 
 
 def _children() -> set[int]:

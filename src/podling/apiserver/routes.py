@@ -89,6 +89,7 @@ METHODS = {
     "delete": "DELETE",
     "deletecollection": "DELETE",
 }
+NO_VERSION = ("",)
 PASSED_ON = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 """The methods that `proxy` passes on."""
 REMEMBERED = 4096
@@ -150,8 +151,9 @@ class Routes:
                 request.body = await request.read()
             if len(request.body) > BODY_LIMIT:
                 raise too_large(BODY_LIMIT)
-        if not context.query or not context.query.get("resourceVersion", ("",))[0]:
-            # Also who writes: it is held against what stands, which another server may have written.
+        # Whether a name is free the store alone knows. Whatever else is written is held against what stands,
+        # which another server may have written.
+        if way.verb is not create and not context.query.get("resourceVersion", NO_VERSION)[0]:
             await self._current()
         return await way.verb(context, way.scope)
 
