@@ -651,9 +651,10 @@ def test_the_page_shows_a_session_as_it_is(
     shell = screen(*words, "--record", str(file))
     seen = ""
     for line in told[2].splitlines():
+        # Hearing of its terminal's size a shell draws its prompt again: what a command says tells its end.
+        shell.until(PROMPT if line.startswith(PROMPT) else line)
+        seen += str(shell.program.before) + str(shell.program.after)
         if line.startswith(PROMPT):
-            shell.until(PROMPT)
-            seen += str(shell.program.before) + PROMPT
             shell.type(line.removeprefix(PROMPT))
     shell.program.expect(pexpect.EOF)
     said = pyte.Screen(COLUMNS, ROWS)
