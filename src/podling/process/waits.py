@@ -25,6 +25,8 @@ LONGEST_TURN = 0.01
 """Seconds."""
 SHORT = 64 * 1024
 """Bytes of input; decoding, validating and encoding so many takes at most 20 ms, whatever their content."""
+MOST_PUT_OFF = 4
+"""Turns that a long piece lets short ones pass."""
 _waiting = ThreadPoolExecutor(1, "apart")
 _MOST_DOUBLINGS = 64
 """More than any backoff needs to reach its longest delay; a float overflows at 1024."""
@@ -77,6 +79,12 @@ class OneATurn:
     def __init__(self) -> None:
         self._waiting: dict[Hashable, deque[Callable[[], bool]]] = {}
         self._is_taken = False
+        self._rest = 0
+        self._put_off = 0
+
+    def let_pass(self, turns: int) -> None:
+        """Begin no piece in so many turns, since something short has come that takes as many."""
+        self._rest = turns
 
     async def wait(self) -> None:
         """Returns when a piece may begin, which ends at the task's next await."""
@@ -100,6 +108,12 @@ class OneATurn:
         self._waiting.setdefault(done_for.get(), deque()).append(work)
 
     def _next(self) -> None:
+        if self._rest and self._put_off < MOST_PUT_OFF:
+            self._rest -= 1
+            self._put_off += 1
+            asyncio.get_running_loop().call_soon(self._next)
+            return
+        self._put_off = 0
         while self._waiting:
             whose = next(iter(self._waiting))
             pieces = self._waiting.pop(whose)

@@ -135,6 +135,26 @@ async def test_calls_have_turns_of_their_own_as_tasks_do() -> None:
     assert len({turn for _, turn in done}) == 3
 
 
+@pytest.mark.parametrize("without_end", [False, True])
+async def test_long_work_lets_short_work_pass(without_end: bool) -> None:
+    """For as many turns as that takes; however much of it comes, a piece has its turn."""
+    turns, gate = 0, OneATurn()
+    done: list[int] = []
+
+    def piece() -> bool:
+        done.append(turns)
+        return True
+
+    for _ in range(3):
+        gate.call(piece)
+    gate.let_pass(2)
+    for turns in range(1, 20):  # noqa: B007
+        await asyncio.sleep(0)
+        if without_end:
+            gate.let_pass(2)
+    assert done == ([5, 10, 15] if without_end else [3, 4, 5])
+
+
 async def test_all_long_work_of_a_loop_has_one_queue() -> None:
     assert long_work() is long_work()
 

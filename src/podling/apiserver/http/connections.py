@@ -43,6 +43,8 @@ LONG = 64 * 1024
 """Bytes of a head that may hold a long URL, after which the URL caches are emptied."""
 A_PIECE = 16 * 1024
 """Bytes of a body that came at once, after which a connection is read again only when it is its turn."""
+BEGINNING = 2
+"""Turns of the loop from the end of a head until its request is handled."""
 AHEAD = 32 * 1024
 """Bytes that the kernel may receive ahead of a connection (it doubles them): what a turn of the loop has to
 decrypt of it at most. Streams and bodies that are passed on have `receive_much`."""
@@ -139,6 +141,8 @@ class Connection(web.RequestHandler):
         super().data_received(data)
         if self._request_count != requests:
             self._arrived(size)
+            if size <= A_PIECE:
+                long_work().let_pass(BEGINNING)
         elif data and not is_body and not self._close:
             # Nothing at all is what aiohttp goes on with itself when a body has been read.
             self._head_is(self._head + len(data))
