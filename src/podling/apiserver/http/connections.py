@@ -64,6 +64,7 @@ EACH = 2
 """Descriptors of one connection: a proxied connection has a second one, to its target."""
 METHOD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) [/h*]")
 KNOWN_METHODS = frozenset(map(str.encode, hdrs.METH_ALL))
+USUAL_METHODS = (b"GET ", b"POST ", b"PATCH ", b"PUT ", b"DELETE ")
 UNSERVED_METHOD = b"UNLINK"
 TURN = 0.005
 """Seconds between two pieces of heads that are long or come in many pieces, over all connections."""
@@ -101,11 +102,23 @@ def limits_for(descriptors: int) -> Limits:
 class Connection(web.RequestHandler):
     """The connection of one client. Unlike aiohttp's handler, it bounds the head as a whole, and in time."""
 
-    __slots__ = ("_alarm", "_all", "_body", "_head", "_is_over", "_pieces", "_waits", "address", "handshake")
+    __slots__ = (
+        "_alarm",
+        "_all",
+        "_body",
+        "_head",
+        "_is_over",
+        "_pieces",
+        "_turns",
+        "_waits",
+        "address",
+        "handshake",
+    )
 
     def __init__(self, everyone: Connections, address: str, server: web.Server, **options: Any) -> None:
         super().__init__(server, loop=asyncio.get_running_loop(), **options)
         self._all = everyone
+        self._turns = long_work()
         self._head = 0
         """Bytes received of an incomplete head."""
         self._pieces = 0
@@ -142,7 +155,7 @@ class Connection(web.RequestHandler):
         if self._request_count != requests:
             self._arrived(size)
             if size <= A_PIECE:
-                long_work().let_pass(BEGINNING)
+                self._turns.let_pass(BEGINNING)
         elif data and not is_body and not self._close:
             # Nothing at all is what aiohttp goes on with itself when a body has been read.
             self._head_is(self._head + len(data))
@@ -161,7 +174,7 @@ class Connection(web.RequestHandler):
             if is_head:
                 self._all.take_turn(self)
             else:
-                long_work().call(self.go_on)
+                self._turns.call(self.go_on)
 
     def go_on(self) -> bool:
         """Read again, unless aiohttp itself has a reason not to."""
@@ -247,6 +260,8 @@ class Connection(web.RequestHandler):
 def readable(data: bytes) -> bytes:
     """The beginning of a head, with a method that the parser refuses to know in place of one that it knows
     and nobody serves: that the method is not allowed is what only the path can tell."""
+    if data.startswith(USUAL_METHODS):
+        return data
     found = METHOD.match(data)
     if found is None or found[1] in KNOWN_METHODS:
         return data
