@@ -1,5 +1,5 @@
-"""R-SYS-8: a controller of sets that is killed at any write, again and again, does no harm, and the next one
-gets done what it began.
+"""R-SYS-8: a controller of sets or Deployments that is killed at any write, again and again, does no harm,
+and the next one gets done what it began.
 
 A life is a controller that may write so many times and then dies: before its next write, or when that was
 made and its answer is lost. After each write nothing may be gone that a rollout may not take.
@@ -7,6 +7,7 @@ made and its answer is lost. After each write nothing may be gone that a rollout
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,10 @@ from podling.client.client import Client
 from podling.controllers.controller import Controller
 from podling.controllers.workloads.claims import Owned
 from podling.controllers.workloads.daemon_sets import DaemonSets
+from podling.controllers.workloads.deployments import Deployments
+from podling.controllers.workloads.replicas import SETS, Replicas
 from podling.controllers.workloads.stateful_sets import StatefulSets
-from podling.model.types.apps import ControllerRevision, DaemonSet, StatefulSet
+from podling.model.types.apps import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
 from podling.model.types.node import Node
 from podling.model.types.persistent_volume import PersistentVolumeClaim
 from podling.model.types.pod import Pod
@@ -29,7 +32,7 @@ LABELS = {"app": "web"}
 LIVES = 200
 
 Check = Callable[[], Awaitable[None]]
-Born = Callable[[Client], Controller[Any]]
+Born = Callable[[Client], list[Controller[Any]]]
 
 
 class Killed(Exception):
@@ -73,13 +76,12 @@ async def ready(cluster: Cluster) -> bool:
 
 
 async def lived(
-    cluster: Cluster, account: str, born: Born, check: Check, writes: int, *, answers: bool
+    cluster: Cluster, client: Client, born: Born, check: Check, writes: int, *, answers: bool
 ) -> None:
     """As many lives as it needs until nothing is left to do."""
     for _ in range(LIVES):
-        client: Any = cluster.account(account)
-        client._transport = Dying(client._transport, writes, check, answers=answers)
-        cluster._controllers = [born(client)]
+        dying: Any = Dying(client._transport, writes, check, answers=answers)
+        cluster._controllers = born(Client(dying))
         try:
             await cluster.run()
         except Killed:
@@ -95,18 +97,20 @@ async def lived(
 @pytest.mark.parametrize("writes", [1, 2, 3, 7])
 @pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
 async def test_a_stateful_set(cluster: Cluster, policy: str, writes: int, answers: bool) -> None:
-    def born(client: Client) -> Controller[Any]:
+    def born(client: Client) -> list[Controller[Any]]:
         informed = cluster.informers.of(Pod)
-        return StatefulSets(
-            client,
-            cluster.informers.of(StatefulSet),
-            informed,
-            Owned(informed),
-            cluster.informers.of(PersistentVolumeClaim),
-            Owned(cluster.informers.of(ControllerRevision)),
-            cluster.events,
-            cluster.clock,
-        )
+        return [
+            StatefulSets(
+                client,
+                cluster.informers.of(StatefulSet),
+                informed,
+                Owned(informed),
+                cluster.informers.of(PersistentVolumeClaim),
+                Owned(cluster.informers.of(ControllerRevision)),
+                cluster.events,
+                cluster.clock,
+            )
+        ]
 
     least = 0
 
@@ -116,7 +120,7 @@ async def test_a_stateful_set(cluster: Cluster, policy: str, writes: int, answer
         assert sum(bool(pod.status.conditions) for pod in there) >= least
 
     async def live() -> None:
-        await lived(cluster, "statefulset-controller", born, check, writes, answers=answers)
+        await lived(cluster, cluster.account("statefulset-controller"), born, check, writes, answers=answers)
 
     data = {
         "metadata": {"name": "data"},
@@ -158,19 +162,21 @@ async def test_a_daemon_set(cluster: Cluster, surge: int, writes: int, answers: 
         await cluster.client.patch(Node, f"n{number}", "", {"spec": {"taints": None}})
     rolling = {"maxSurge": surge, "maxUnavailable": 0 if surge else 2}
 
-    def born(client: Client) -> Controller[Any]:
+    def born(client: Client) -> list[Controller[Any]]:
         informed, revisions = cluster.informers.of(Pod), cluster.informers.of(ControllerRevision)
-        return DaemonSets(
-            client,
-            cluster.informers.of(DaemonSet),
-            cluster.informers.of(Node),
-            informed,
-            Owned(informed),
-            revisions,
-            Owned(revisions),
-            cluster.events,
-            cluster.clock,
-        )
+        return [
+            DaemonSets(
+                client,
+                cluster.informers.of(DaemonSet),
+                cluster.informers.of(Node),
+                informed,
+                Owned(informed),
+                revisions,
+                Owned(revisions),
+                cluster.events,
+                cluster.clock,
+            )
+        ]
 
     least = 0
 
@@ -180,7 +186,7 @@ async def test_a_daemon_set(cluster: Cluster, surge: int, writes: int, answers: 
         assert sum(bool(pod.status.conditions) for pod in there) >= least
 
     async def live() -> None:
-        await lived(cluster, "daemon-set-controller", born, check, writes, answers=answers)
+        await lived(cluster, cluster.account("daemon-set-controller"), born, check, writes, answers=answers)
 
     spec = {
         "selector": {"matchLabels": LABELS},
@@ -196,3 +202,53 @@ async def test_a_daemon_set(cluster: Cluster, surge: int, writes: int, answers: 
         await live()
         assert [pod.spec.containers[0].image for pod in await pods(cluster)] == [image] * 5
     assert len(await cluster.names(ControllerRevision, "ns")) == 2
+
+
+@pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.parametrize("writes", [1, 2, 3, 7])
+@pytest.mark.parametrize(("surge", "unavailable"), [(2, 0), (0, 2), (1, 1)])
+async def test_a_deployment(
+    cluster: Cluster, surge: int, unavailable: int, writes: int, answers: bool
+) -> None:
+    """Its controller and that of its ReplicaSets are in one process, and die together.
+
+    As in Kubernetes, the surge limits what all ReplicaSets are to have: the new one may make its pods before
+    the old one has deleted those it is to lose.
+    """
+
+    def born(client: Client) -> list[Controller[Any]]:
+        informed, sets = cluster.informers.of(Pod), cluster.informers.of(ReplicaSet)
+        common = (sets, informed, Owned(informed), cluster.events, cluster.clock)
+        deployments = cluster.informers.of(Deployment)
+        return [Replicas(SETS, client, *common), Deployments(client, deployments, *common)]
+
+    least, most = 0, 5
+
+    async def check() -> None:
+        there = await pods(cluster)
+        sets = (await cluster.client.list(ReplicaSet, "ns")).items
+        assert sum(one.spec.replicas or 0 for one in sets) <= most
+        assert all(number <= 5 for number in Counter(pod.spec.containers[0].image for pod in there).values())
+        assert sum(bool(pod.status.conditions) for pod in there) >= least
+
+    async def live() -> None:
+        await lived(cluster, cluster.client, born, check, writes, answers=answers)
+
+    rolling = {"maxSurge": surge, "maxUnavailable": unavailable}
+    spec = {
+        "replicas": 5,
+        "selector": {"matchLabels": LABELS},
+        "template": template("one"),
+        "strategy": {"rollingUpdate": rolling},
+    }
+    await cluster.make(Deployment, "web", spec=spec)
+    await live()
+    assert len(await pods(cluster)) == 5
+    least, most = 5 - unavailable, 5 + surge
+    for image in ("two", "one"):
+        await cluster.client.patch(Deployment, "web", "ns", {"spec": {"template": template(image)}})
+        await live()
+        assert [pod.spec.containers[0].image for pod in await pods(cluster)] == [image] * 5
+    assert len(await cluster.names(ReplicaSet, "ns")) == 2
+    status = (await cluster.client.get(Deployment, "web", "ns")).status
+    assert (status.replicas, status.updated_replicas, status.available_replicas) == (5, 5, 5)
