@@ -14,7 +14,7 @@ Objects are changed in place; `old` objects must not be. A kind is one subclass,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 
@@ -222,6 +222,10 @@ class Kept(Generic[T]):
     Service its IPAddresses: they are written in the same transaction."""
 
     def of(self, obj: T) -> list[KubeObject]:
+        raise NotImplementedError
+
+    def asked(self, obj: T) -> Collection[str]:
+        """Names that the writer of `obj` asks for; others are chosen by the server."""
         raise NotImplementedError
 
     def taken(self, obj: T, name: str) -> StatusError:

@@ -72,6 +72,9 @@ class _ClusterIPs(Kept[Service]):
     def of(self, obj: Service) -> list[KubeObject]:
         return [address_of(obj, address) for address in cluster_ips(obj)]
 
+    def asked(self, obj: Service) -> list[str]:
+        return [obj.spec.cluster_ip, *obj.spec.cluster_ips]
+
     def taken(self, obj: Service, name: str) -> StatusError:
         fault = address_fault(obj.spec, name, ALLOCATED)
         return invalid_object("Service", obj.metadata.name, [fault])

@@ -10,7 +10,7 @@ current revision, as in Kubernetes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from copy import deepcopy
 from datetime import datetime
@@ -42,7 +42,6 @@ OBJECT_LIMIT = 1_572_864
 """Bytes of an encoded object: etcd's default limit."""
 ATTEMPTS = 5
 """How often a write is decided again after another server's write, before it fails with 409."""
-
 
 SERVER = "kube-apiserver"
 """The manager of fields that the server itself writes."""
@@ -149,6 +148,7 @@ class Store(Generic[T]):
         StatusError: 409 if the name is taken, 422 for validation faults."""
         kind, now = self.kind, self.clock.now()
         object_meta.enter(obj, namespace)
+        asked, before = (kind.kept.asked(obj), json.encode(obj)) if kind.kept else ((), b"")
         await aside(size, self._enter, obj, track)
         await admission.admit(obj, None)
         object_meta.place(obj.metadata, namespace)
@@ -172,7 +172,9 @@ class Store(Generic[T]):
             except KeyExistsError as error:
                 if error.record.key == key:
                     continue
-                raise self._kept_by_another(obj, error) from error
+                self._check_chosen(obj, asked, error)
+                again = json.decode(before, self.type)
+                return await self.create(again, namespace, admission, track=track, size=size)
             return self._written(key, data, revision, obj)
         standing = self.cache.get(key)
         goes = standing is not None and standing.object.metadata.deletion_timestamp != ""
@@ -204,13 +206,18 @@ class Store(Generic[T]):
             longer = max(size, len(current.value))
             new = await aside(longer, change, current)
             await aside(longer, self._receive, new, current, track)
+            asked = self.kind.kept.asked(new) if self.kind.kept else ()
             await admission.admit(new, current.object)
             object_meta.place(new.metadata, namespace)
             await aside(longer, self._prepare, new, current, rules)
             await admission.settle(new, current.object)
             self._refuse_if(await self._judged(longer, self._faults, new, current, rules), new)
             await admission.validate(new, current.object)
-            return await self._replace(new, current, dry_run=dry_run, size=longer)
+            try:
+                return await self._replace(new, current, dry_run=dry_run, size=longer)
+            except KeyExistsError as error:
+                self._check_chosen(new, asked, error)
+                raise ConflictError(error.record.key, error.record) from error
 
         return await self._write(namespace, name, write, admission)
 
@@ -339,7 +346,7 @@ class Store(Generic[T]):
         return data
 
     async def _replace(self, new: T, current: Entry, *, dry_run: bool, size: int = 0) -> Entry:
-        """Raises ConflictError."""
+        """Raises ConflictError, KeyExistsError."""
         if current.object.metadata.deletion_timestamp and self.kind.may_vanish(new, current.object):
             await self._remove(current, dry_run=dry_run)
             # The answer has the last change, of a version at which it never was stored.
@@ -360,10 +367,7 @@ class Store(Generic[T]):
         if dry_run:
             return self._unwritten(current.key, current.revision, data, new)
         write = Write(current.key, self._to_store(data), current.revision)
-        try:
-            revision = await self._commit(write, new, current.object)
-        except KeyExistsError as error:
-            raise self._kept_by_another(new, error) from error
+        revision = await self._commit(write, new, current.object)
         return self._written(current.key, data, revision, new)
 
     async def _remove(self, current: Entry, *, dry_run: bool) -> Entry:
@@ -431,10 +435,11 @@ class Store(Generic[T]):
             resource = kept_as(self.kind)
             raise invalid(resource.kind, obj.metadata.name, faults, resource.group)
 
-    def _kept_by_another(self, obj: T, error: KeyExistsError) -> StatusError:
-        if self.kind.kept is None:
-            raise error
-        return self.kind.kept.taken(obj, error.record.key.rpartition("/")[2])
+    def _check_chosen(self, obj: T, asked: Collection[str], error: KeyExistsError) -> None:
+        """Refuse what was asked for by name and is another's; what the server chose it may choose anew."""
+        name = error.record.key.rpartition("/")[2]
+        if self.kind.kept is None or name in asked:
+            raise self.kind.kept.taken(obj, name) if self.kind.kept else error
 
     def _not_found(self, name: str) -> StatusError:
         return not_found(self._named.plural, name, self._named.group)
