@@ -99,6 +99,31 @@ async def test_of_services_that_ask_for_an_address_at_once_one_gets_it(api: Conv
     assert "10.96.0.10: provided IP is already allocated" in answers[1].message
 
 
+async def test_an_address_that_another_server_took_is_chosen_anew(
+    api: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await only(api, "10.97.0.0/29")
+    known = ServiceAddresses._is_taken
+    parent = {"resource": "services", "namespace": "default", "name": "other"}
+    for last in range(1, 6):
+        theirs = {"metadata": {"name": f"10.97.0.{last}"}, "spec": {"parentRef": parent}}
+        assert (await api.post(ADDRESSES, theirs)).status == 201
+    unheard: list[str] = []
+
+    def is_taken(giving: ServiceAddresses, address: str) -> bool:
+        if unheard or address == "10.97.0.6":
+            return not unheard or known(giving, address)
+        unheard.append(address)
+        return False
+
+    monkeypatch.setattr(ServiceAddresses, "_is_taken", is_taken)
+    made = await api.post(SERVICES, service())
+    assert (made.status, made.body["spec"]["clusterIPs"]) == (201, ["10.97.0.6"]), made.body
+    assert made.body["metadata"]["managedFields"][0]["operation"] == "Update"
+    assert len(unheard) == 1
+    assert "10.97.0.6" in await addresses(api)
+
+
 async def test_a_deleted_service_that_stays_keeps_its_address(api: Conversation) -> None:
     held = service(clusterIP="10.96.0.10")
     held["metadata"]["finalizers"] = ["example.com/a"]
