@@ -71,6 +71,30 @@ def _aggregated(group: str) -> dict[str, Any]:
     }
 
 
+def _older(place: str) -> dict[str, Any]:
+    """OpenAPI v2, with a path that is not its own, a name that Kubernetes has, too, and what nothing uses."""
+    meta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+    thing = {
+        "description": "A thing",
+        "type": "object",
+        "properties": {"metadata": {"$ref": f"#/definitions/{meta}"}, "$ref": {"type": "string"}},
+    }
+    answered = {"200": {"description": "OK", "schema": {"$ref": "#/definitions/test.Thing"}}}
+    parameters = [{"$ref": "#/parameters/pretty-test"}]
+    asked = {"get": {"operationId": "list", "parameters": parameters, "responses": answered}}
+    return {
+        "swagger": "2.0",
+        "info": {"title": "extension", "version": "v1"},
+        "paths": {f"{place}/things": asked, "/apis/other.test/v1/things": asked, f"{place}x/things": asked},
+        "definitions": {
+            "test.Thing": thing,
+            "test.Unused": {"type": "object"},
+            meta: {"description": "of another form", "type": "object"},
+        },
+        "parameters": {"pretty-test": {"name": "pretty", "in": "query", "type": "string"}},
+    }
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     tls: ClassVar[ssl.SSLContext]
@@ -170,15 +194,7 @@ class _Handler(BaseHTTPRequestHandler):
             info = {"title": "extension", "version": "v1"}
             self._say(200, {"openapi": "3.0.0", "info": info, "paths": {f"{one.place}/things": {}}})
         else:
-            self._say(
-                200,
-                {
-                    "swagger": "2.0",
-                    "info": {"title": "extension", "version": "v1"},
-                    "paths": {f"{one.place}/things": {"get": {"responses": {"200": {"description": "OK"}}}}},
-                    "definitions": {"test.Thing": {"type": "object"}},
-                },
-            )
+            self._say(200, _older(one.place))
 
     def _who(self) -> dict[str, Any]:
         shown = self.request.getpeercert() or {}

@@ -243,6 +243,23 @@ def test_what_others_describe_is_listed_and_passed_on(both: list[Behind]) -> Non
     assert (list(found), [code for code, _ in got]) == (["apis/good.test/v1"], [200, 200, 404, 404])
 
 
+def test_one_document_of_the_older_form_tells_of_all(both: list[Behind]) -> None:
+    def asked(one: Behind) -> Any:
+        once(one, "good.test", "Current")
+        for _ in range(LOOKS):
+            told = one.server.ask("GET", "/openapi/v2").body
+            document = json.loads(told) if isinstance(told, str) else told
+            if "/apis/good.test/v1/things" in document["paths"]:
+                break
+        named = [name for table in ("paths", "definitions", "parameters") for name in document[table]]
+        # What is said of them Kubernetes writes here as its program holds it, and not as OpenAPI.
+        return sorted(
+            name for name in named if "good.test" in name or name.startswith(("test.", "pretty-test"))
+        )
+
+    assert len(alike(both, asked)) == 4
+
+
 def test_the_index_has_the_paths_of_others(both: list[Behind]) -> None:
     def asked(one: Behind) -> Any:
         once(one, "good.test", "Current")

@@ -17,6 +17,7 @@ from podling.apiserver.admission.webhook_client import words_of
 from podling.apiserver.aggregation.merging import ListedResources, Told
 from podling.apiserver.aggregation.passing import Aggregation, Learned, who
 from podling.apiserver.connect.kubelets import http_connector
+from podling.apiserver.paths.openapi.documents import INDEX, V2
 from podling.apiserver.request.request import User
 from podling.apiserver.request.response import JSON
 from podling.model.codec import json
@@ -69,12 +70,22 @@ async def fault_of(aggregation: Aggregation, service: APIService) -> str:
             one.cancel()
     learned = None
     if not fault:
+        known = aggregation.learned.get((service.spec.group, service.spec.version)) or Learned([])
         async with asyncio.TaskGroup() as tasks:
-            described = tasks.create_task(_described(aggregation, service))
+            index = tasks.create_task(_said(aggregation, service, INDEX))
+            older = tasks.create_task(_said(aggregation, service, V2, known.older_etag))
             # One that answers so far is available, whatever else it says: what it has is not known then.
             with suppress(*FAULTS):
                 learned = await _learned(aggregation, service)
-        learned = learned and learned._replace(described=described.result())
+        described, said = "", older.result()
+        with suppress(ValueError):
+            paths = msgspec.json.decode(listed.body if (listed := index.result()) else b"", type=_Index).paths
+            described = paths.get(f"apis/{service.spec.group}/{service.spec.version}", _Place()).url
+        if said is not None and said.code == 304:
+            text, etag = known.older, known.older_etag
+        else:
+            text, etag = (said.body, said.etag) if said else (b"", "")
+        learned = learned and learned._replace(described=described, older=text, older_etag=etag)
     aggregation.learn(service, learned)
     return fault
 
@@ -118,15 +129,14 @@ async def _fault(aggregation: Aggregation, service: APIService) -> str:
     return f"failing or missing response from {url}: {why}"
 
 
-async def _described(aggregation: Aggregation, service: APIService) -> str:
-    """Where the server describes the group and version; empty if it does not."""
+async def _said(aggregation: Aggregation, service: APIService, path: str, etag: str = "") -> Said | None:
+    """What the server says there if it is not what has that tag; None if it says nothing."""
     with suppress(*FAULTS):
         address = await aggregation.address(service)
-        said = await ask(address, url_at(address, "/openapi/v3"), {"Accept": JSON})
-        if said.code == 200:
-            paths = msgspec.json.decode(said.body, type=_Index).paths
-            return paths.get(f"apis/{service.spec.group}/{service.spec.version}", _Place()).url
-    return ""
+        headers = {"Accept": JSON, **({"If-None-Match": etag} if etag else {})}
+        said = await ask(address, url_at(address, path), headers)
+        return said if said.code in (200, 304) else None
+    return None
 
 
 def url_at(address: Address, path: str) -> URL:

@@ -72,12 +72,14 @@ Told = list[tuple[str, str]]
 
 
 class Learned(NamedTuple):
-    """What a server has said of itself: resources as in discovery, and the URL where it describes them;
-    empty if it does not."""
+    """What a server has said of itself: resources as in discovery, the URL where it describes them, empty if
+    it does not, and its description of all it has in the older form, with a tag."""
 
     resources: Sequence[Any]
     etag: str = ""
     described: str = ""
+    older: bytes = b""
+    older_etag: str = ""
 
 
 class Remote(NamedTuple):
@@ -133,7 +135,8 @@ class Aggregation:
             known = self.learned.get(key) if is_available(service.status) else None
             found.append(Remote(*key, (spec.group_priority_minimum, spec.version_priority), known))
         if found != self._told and self.discovery is not None:
-            from podling.apiserver.aggregation.merging import merge
+            from podling.apiserver.aggregation.merging import in_order, merge
+            from podling.apiserver.paths.openapi.joining import Description
 
             self._told = found
             merge(self.discovery, found)
@@ -143,6 +146,9 @@ class Aggregation:
                     for one in found
                     if one.learned is not None and one.learned.described
                 }
+                older = {(one.group, one.version): one.learned.older for one in found if one.learned}
+                ordered = [key for key in in_order(older, found) if older[key]]
+                self.openapi.join([Description("/apis/{}/{}".format(*key), older[key]) for key in ordered])
 
     def passes(self, path: str) -> Pass | None:
         """Who answers a request for this path, decoded, if it is not this server."""

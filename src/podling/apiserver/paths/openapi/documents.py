@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from email.utils import format_datetime
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -29,6 +29,9 @@ from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import negotiate
 from podling.apiserver.request.response import JSON, Response
 from podling.process.waits import apart
+
+if TYPE_CHECKING:
+    from podling.apiserver.paths.openapi.joining import Description
 
 INDEX, PREFIX, V2 = "/openapi/v3", "/openapi/v3/", "/openapi/v2"
 KEPT = timedelta(days=365)
@@ -52,6 +55,14 @@ class OpenAPI:
         self._making = asyncio.Lock()
         self.elsewhere: Mapping[str, str] = {}
         """Where other servers describe groups that they have: as in the index, by the paths in it."""
+        self._others: Sequence[Description] = ()
+
+    def join(self, others: Sequence[Description]) -> None:
+        """Have the document of version 2 tell of what other servers say in it."""
+        if others != self._others:
+            self._others = others
+            for path in (V2, gnostic.CONTENT_TYPE):
+                self._made.pop(path, None)
 
     @property
     def paths(self) -> Collection[str]:
@@ -84,10 +95,10 @@ class OpenAPI:
 
     async def _ready(self, path: str) -> bytes:
         """As `_document`, made in a thread: it takes up to a second, and the loop has others to serve."""
-        if path not in self._made:
-            async with self._making:
-                await apart(self._document, path)
-        return self._made[path]
+        if (made := self._made.get(path)) is not None:
+            return made
+        async with self._making:
+            return await apart(self._document, path)
 
     def _answer(self, body: bytes, context: RequestContext, content_type: str = JSON) -> Response:
         etag = f'"{hashlib.sha256(body).hexdigest().upper()}"'
@@ -100,6 +111,7 @@ class OpenAPI:
         """The document of a path; that of version 2 in protobuf has its content type for a path."""
         if path in self._made:
             return self._made[path]
+        others = self._others
         if path == INDEX:
             groups = sorted({*self._by_path, *self._told})
             made = {"paths": {group: {"serverRelativeURL": self._url(group)} for group in groups}}
@@ -113,9 +125,15 @@ class OpenAPI:
             made["paths"] = dict(sorted({**made["paths"], **more["paths"]}.items()))
             made["components"]["schemas"] |= more["components"]["schemas"]
             made = to_v2(made)
-        encode = gnostic.encode_document if path == gnostic.CONTENT_TYPE else msgspec.json.encode
-        self._made[path] = encode(made)
-        return self._made[path]
+            if others:
+                from podling.apiserver.paths.openapi.joining import joined
+
+                made = joined(made, others)
+        encoded = gnostic.encode_document(made) if path == gnostic.CONTENT_TYPE else msgspec.json.encode(made)
+        # Other servers may have said something else meanwhile.
+        if others is self._others:
+            self._made[path] = encoded
+        return encoded
 
     def _url(self, group: str) -> str:
         """The URL of a group's document, with a hash of its content, so that clients may cache it."""

@@ -45,18 +45,18 @@ def _extensions(number: int, data: Data) -> bytes:
 def _item(item: Data) -> bytes:
     methods = [method for method in item if method in _METHODS]
     operations = [encode_bytes(_METHODS[method], _operation(item[method])) for method in methods]
-    return b"".join(operations) + _parameters(9, item["parameters"])
+    return b"".join(operations) + _parameters(9, item.get("parameters", []))
 
 
 def _operation(operation: Data) -> bytes:
     return (
         b"".join(encode_text(1, tag) for tag in operation.get("tags", ()))
         + encode_text(3, operation.get("description", ""))
-        + encode_text(5, operation["operationId"])
+        + encode_text(5, operation.get("operationId", ""))
         + b"".join(encode_text(6, media_type) for media_type in operation.get("produces", ()))
         + b"".join(encode_text(7, media_type) for media_type in operation.get("consumes", ()))
-        + _parameters(8, operation["parameters"])
-        + encode_bytes(9, _named(1, operation["responses"], _response))
+        + _parameters(8, operation.get("parameters", []))
+        + encode_bytes(9, _named(1, operation.get("responses", {}), _response))
         + _extensions(13, operation)
     )
 
@@ -64,6 +64,9 @@ def _operation(operation: Data) -> bytes:
 def _parameters(number: int, parameters: list[Data]) -> bytes:
     encoded = b""
     for parameter in parameters:
+        if "$ref" in parameter:
+            encoded += encode_bytes(number, encode_bytes(2, encode_text(1, parameter["$ref"])))
+            continue
         name, required = encode_text(4, parameter["name"]), parameter.get("required", False)
         said = encode_text(3, parameter.get("description", ""))
         match parameter["in"]:
@@ -73,10 +76,10 @@ def _parameters(number: int, parameters: list[Data]) -> bytes:
                 message = encode_bytes(1, fields)
             case "path":
                 fields = encode_flag(1, required) + encode_text(2, "path") + said + name
-                fields += encode_text(5, parameter["type"]) + encode_flag(19, True)
+                fields += encode_text(5, parameter.get("type", "")) + encode_flag(19, True)
                 message = encode_bytes(2, encode_bytes(4, fields))
             case place:
-                fields = encode_text(2, place) + said + name + encode_text(6, parameter["type"])
+                fields = encode_text(2, place) + said + name + encode_text(6, parameter.get("type", ""))
                 message = encode_bytes(2, encode_bytes(3, fields + encode_flag(20, True)))
         encoded += encode_bytes(number, encode_bytes(1, message))
     return encoded
@@ -84,7 +87,7 @@ def _parameters(number: int, parameters: list[Data]) -> bytes:
 
 def _response(response: Data) -> bytes:
     schema = encode_bytes(2, encode_bytes(1, _schema(response["schema"]))) if "schema" in response else b""
-    return encode_bytes(1, encode_text(1, response["description"]) + schema)
+    return encode_bytes(1, encode_text(1, response.get("description", "")) + schema)
 
 
 def _schema(schema: Data) -> bytes:
@@ -94,8 +97,8 @@ def _schema(schema: Data) -> bytes:
     encoded += b"".join(
         encode_bytes(20, encode_bytes(2, msgspec.json.encode(value))) for value in schema.get("enum", ())
     )
-    if "additionalProperties" in schema:
-        encoded += encode_bytes(21, encode_bytes(1, _schema(schema["additionalProperties"])))
+    if isinstance(more := schema.get("additionalProperties"), dict):
+        encoded += encode_bytes(21, encode_bytes(1, _schema(more)))
     if "type" in schema:
         encoded += encode_bytes(22, encode_text(1, schema["type"]))
     if "items" in schema:
