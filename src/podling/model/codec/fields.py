@@ -222,11 +222,13 @@ def shape_of(type_: Any) -> Shape:
 @functools.cache
 def fields_of(owner: type[msgspec.Struct]) -> dict[str, FieldInfo]:
     """The fields of an API type by wire name, in wire order."""
-    types = typing.get_type_hints(owner)
     annotations = typing.get_type_hints(owner, include_extras=True)
+    all_said = {name: list(_said_of(annotation)) for name, annotation in annotations.items()}
+    # A reading evaluates every annotation from its text: a second only where `Annotated` is to be left out.
+    types = typing.get_type_hints(owner) if any(all_said.values()) else annotations
     found = {}
     for field in msgspec.structs.fields(owner):
-        said, shape = list(_said_of(annotations[field.name])), shape_of(types[field.name])
+        said, shape = all_said[field.name], shape_of(types[field.name])
         found[field.encode_name] = FieldInfo(
             field.name,
             field.encode_name,
