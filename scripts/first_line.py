@@ -42,6 +42,7 @@ COMMANDS = {
     "kubeconfig": "--node node {data}/node.conf",
     "kubelet": "--kubeconfig {kubeconfig} --port {port}",
     "logs": "--kubeconfig {kubeconfig} web",
+    "migrate-storage": "--to etcd --etcd-servers http://127.0.0.1:{port}",
     "network": "--kubeconfig {kubeconfig}",
     "policies explain": "a b 80 --kubeconfig {kubeconfig}",
     "restore": "{kubeconfig}",

@@ -59,7 +59,7 @@ from podling.model.types.rbac import AUTHENTICATED, MASTERS
 from podling.model.types.service import Endpoints
 from podling.process.metrics import gate_metrics
 from podling.process.tls import Reread, connecting_context, offer
-from podling.storage.interface import Storage
+from podling.storage.interface import MIGRATING, Storage
 from podling.storage.sqlite.store import open as open_sqlite
 from podling.storage.sqlite.whole import DamagedFileError, DataFileError, SealedFileError
 
@@ -291,6 +291,7 @@ async def _storage(settings: ServerSettings, encryption: Encryption | None) -> A
 
         shared = await open_etcd(settings.etcd)
         try:
+            await _check_whole(shared)
             yield shared
         finally:
             await shared.close()
@@ -304,10 +305,19 @@ async def _storage(settings: ServerSettings, encryption: Encryption | None) -> A
         raise StartError(str(error)) from error
     async with AsyncExitStack() as running:
         running.push_async_callback(storage.close)
+        await _check_whole(storage)
         if encryption is not None:
             kept_up = encryption.kept_up(storage, reloads=settings.encryption.reloads)
             await running.enter_async_context(kept_up)
         yield storage
+
+
+async def _check_whole(storage: Storage) -> None:
+    """Raises StartError."""
+    if await storage.get(MIGRATING) is not None:
+        raise StartError(
+            "not all objects are here yet: `podling migrate-storage` was cut short; run it again, it goes on"
+        )
 
 
 async def _encryption(keys: Path | None) -> Encryption | None:

@@ -28,7 +28,7 @@ ALIKE = {
 """Fields of v1beta1 for all versions of a definition, and those of one version in v1."""
 
 
-async def open_etcd(options: EtcdOptions) -> EtcdStorage:
+def connect(options: EtcdOptions) -> Connection:
     """Raises StartError."""
     try:
         files = (options.ca, options.certificate, options.key)
@@ -36,9 +36,14 @@ async def open_etcd(options: EtcdOptions) -> EtcdStorage:
     except OSError as error:
         raise StartError(f"what was given for etcd cannot be read: {error}") from error
     try:
-        connection = Connection(options.servers, tls)
+        return Connection(options.servers, tls)
     except ValueError as error:
         raise StartError(f"--etcd-servers: {error}") from error
+
+
+async def open_etcd(options: EtcdOptions) -> EtcdStorage:
+    """Raises StartError."""
+    connection = connect(options)
     try:
         return await open_store(connection, plain)
     except (EtcdError, UnreadableError) as error:

@@ -28,15 +28,15 @@ def etcd(command: Command) -> Command:
     """All options of etcd, passed to the command together as `etcd`, the arguments of `EtcdOptions`."""
 
     @functools.wraps(command)
-    def checked(*, etcd: dict[str, Any], encryption: dict[str, Any], **given: Any) -> Any:
+    def checked(*, etcd: dict[str, Any], **given: Any) -> Any:
         etcd = {name.removeprefix("etcd_"): value for name, value in etcd.items()}
         files = [name for name in ("ca", "certificate", "key") if etcd[name] is not None]
         if files and not etcd["servers"]:
             raise click.UsageError("--etcd-cafile, --etcd-certfile and --etcd-keyfile need --etcd-servers")
         if (etcd["certificate"] is None) != (etcd["key"] is None):
             raise click.UsageError("--etcd-certfile and --etcd-keyfile need each other")
-        if etcd["servers"] and encryption["keys"] is not None:
+        if etcd["servers"] and given.get("encryption", {}).get("keys") is not None:
             raise click.UsageError("--encryption-provider-config cannot be used with --etcd-servers")
-        return command(etcd=etcd, encryption=encryption, **given)
+        return command(etcd=etcd, **given)
 
     return together(checked, "etcd", ETCD, ("etcd_servers", "etcd_ca", "etcd_certificate", "etcd_key"))

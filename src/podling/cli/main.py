@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 from importlib import import_module
 
@@ -26,6 +25,7 @@ COMMANDS = {
     "kubeconfig": "Write what the kubelet of another node needs.",
     "kubelet": "Run a node of an API server elsewhere.",
     "logs": "Show what containers print, on any cluster.",
+    "migrate-storage": "Move all objects from the data directory to etcd, or back.",
     "network": "Lead to the pods of services, for an API server elsewhere.",
     "policies": "Say whom network policies let through.",
     "restore": "Replace objects, certificates and keys by a backup's.",
@@ -52,10 +52,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        # What is imported stays: it need not be looked through for garbage again and again meanwhile, nor at
-        # the end, when Python would do so twice.
+        # What is imported stays: it need not be looked through for garbage again and again meanwhile.
         gc.set_threshold(COLLECT_AFTER)
-        atexit.register(gc.freeze)
         name = cmd_name.replace("-", "_")
         command: click.Command = getattr(import_module(f"podling.cli.{name}"), name)
         return command

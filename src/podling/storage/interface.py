@@ -21,6 +21,11 @@ from typing import NamedTuple, Protocol
 _log = logging.getLogger(__name__)
 
 
+MIGRATING = "/registry/storage.podling/migration"
+"""The key that a store has while it is the target of a migration that is not complete: nobody serves from it.
+Its value is the uid of the cluster."""
+
+
 class Record(NamedTuple):
     """The newest value of a key. `revision` is that of its last write."""
 

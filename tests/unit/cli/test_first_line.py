@@ -40,6 +40,7 @@ MOST: dict[str, tuple[int, int, set[str]]] = {
     "kubeconfig": (480, 1200, {"assemble", "client"} | LIGHT),
     "kubelet": (845, 2500, {"network"} | NODE),
     "logs": (310, 900, REMOTE),
+    "migrate-storage": (900, 2500, SERVER),
     "network": (425, 1800, {"assemble", "client", "kubelet", "network"} | LIGHT),
     "policies explain": (440, 1800, {"assemble", "client", "network"} | LIGHT),
     "restore": (300, 500, BACKUP),

@@ -70,7 +70,7 @@ def as_it_is(key: str, value: bytes) -> bytes:
 
 async def open(connection: Connection, read: Read = as_it_is) -> EtcdStorage:
     """Read all there is, and follow it. Raises EtcdError once no member answered for LONGEST."""
-    found, revision = await _patiently(partial(_all, connection))
+    found, revision = await _patiently(partial(read_all, connection))
     compacted = found.pop(COMPACTED, None)
     return EtcdStorage(connection, read, found, revision, int(compacted.value) if compacted else 0)
 
@@ -313,7 +313,7 @@ class EtcdStorage(SingleWrites):
 
     async def _read_again(self) -> None:
         """Tell watchers how what stands now differs from what they know."""
-        standing, revision = await _all(self._connection)
+        standing, revision = await read_all(self._connection)
         found = {key: one for one in standing.values() if (key := of_etcd(one.key.decode()))}
         events = [
             Event(revision, key, None, record) for key, record in self._records.items() if key not in found
@@ -376,7 +376,7 @@ async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
             failures += 1
 
 
-async def _all(connection: Connection) -> tuple[dict[bytes, pb.KeyValue], int]:
+async def read_all(connection: Connection) -> tuple[dict[bytes, pb.KeyValue], int]:
     """All keys as they were at one revision, PAGE at a time, and that revision. Raises EtcdError."""
     found: dict[bytes, pb.KeyValue] = {}
     revision, begin, more = 0, ALL_FROM, True
