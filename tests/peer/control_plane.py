@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ssl
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,8 +83,11 @@ def _server(name: str, port: int, directory: Path, token: str = "") -> Server:
 
 
 @contextmanager
-def etcd_server(program: Path, directory: Path, *, durable: bool) -> Iterator[str]:
-    client, peers = (f"http://{HOST}:{free_port()}" for _ in range(2))
+def etcd_server(
+    program: Path, directory: Path, *, durable: bool, tls: Mapping[str, object] | None = None
+) -> Iterator[str]:
+    """Its URL, https with `tls`, which are flags."""
+    client, peers = (f"{scheme}://{HOST}:{free_port()}" for scheme in ("https" if tls else "http", "http"))
     flags = {
         "name": "peer",
         "data-dir": directory / "etcd",
@@ -95,6 +98,7 @@ def etcd_server(program: Path, directory: Path, *, durable: bool) -> Iterator[st
         "initial-cluster": f"peer={peers}",
         "unsafe-no-fsync": str(not durable).lower(),
         "log-level": "error",
+        **(tls or {}),
     }
     command = [str(program), *(f"--{name}={value}" for name, value in flags.items())]
     (directory / ETCD_URL).write_text(client)

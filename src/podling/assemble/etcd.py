@@ -8,13 +8,14 @@ from typing import Any
 
 from podling.apiserver.kinds.kind import storage_key
 from podling.apiserver.protobuf.wire import MAGIC, decode
+from podling.assemble.etcd_certificates import fault_of
 from podling.assemble.settle import EtcdOptions
 from podling.machine.start import StartError
 from podling.model.codec import json
 from podling.model.errors import StatusError
 from podling.model.scheme import RESOURCES
 from podling.model.types.meta import KubeObject
-from podling.storage.etcd.connection import Connection, EtcdError, Tls
+from podling.storage.etcd.connection import Connection, EtcdError, Tls, target
 from podling.storage.etcd.store import EtcdStorage, UnreadableError
 from podling.storage.etcd.store import open as open_store
 
@@ -28,14 +29,16 @@ ALIKE = {
 """Fields of v1beta1 for all versions of a definition, and those of one version in v1."""
 
 
-def connect(options: EtcdOptions) -> Connection:
-    """Raises StartError."""
+async def connect(options: EtcdOptions) -> Connection:
+    """Raises StartError, at once for certificates that no member takes."""
     try:
         files = (options.ca, options.certificate, options.key)
         tls = Tls(*(file.read_bytes() if file else None for file in files))
     except OSError as error:
         raise StartError(f"what was given for etcd cannot be read: {error}") from error
     try:
+        if any(target(url)[1] for url in options.servers) and (fault := await fault_of(options)):
+            raise StartError(fault)
         return Connection(options.servers, tls)
     except ValueError as error:
         raise StartError(f"--etcd-servers: {error}") from error
@@ -43,12 +46,12 @@ def connect(options: EtcdOptions) -> Connection:
 
 async def open_etcd(options: EtcdOptions) -> EtcdStorage:
     """Raises StartError."""
-    connection = connect(options)
+    connection = await connect(options)
     try:
         return await open_store(connection, plain)
     except (EtcdError, UnreadableError) as error:
         await connection.close()
-        raise StartError(f"--etcd-servers: {error}") from error
+        raise StartError(await fault_of(options) or f"--etcd-servers: {error}") from error
 
 
 def plain(key: str, value: bytes) -> bytes:

@@ -62,7 +62,7 @@ def migrate(instance: Instance, options: EtcdOptions, *, to_etcd: bool) -> Moved
 
 
 async def _migrate(instance: Instance, options: EtcdOptions, to_etcd: bool) -> Moved:
-    connection = connect(options)
+    connection = await connect(options)
     try:
         found, _ = await read_all(connection)
     except EtcdError as error:
