@@ -130,7 +130,10 @@ class Connection:
         failed = error.code() in FAILED_OVER
         if failed and member == self._at:
             self._at = (member + 1) % len(self._channels)
-        return EtcdError(f"{self._urls[member]}: {error.details() or error.code().name}", failed)
+        why = error.details() or error.code().name
+        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+            why = f"no answer within {ANSWERED_WITHIN:g} s, as of a cluster without a quorum"
+        return EtcdError(f"etcd at {self._urls[member]}: {why}", failed)
 
 
 async def _kept_open(request: pb.WatchRequest) -> AsyncIterator[pb.WatchRequest]:
