@@ -124,7 +124,9 @@ def gone(asking: Asking, ns: str) -> None:
         if "deletionTimestamp" in pod["metadata"]:
             target = f"{CORE.format(ns)}/pods/{pod['metadata']['name']}"
             asking.ask("PATCH", target, {"metadata": {"finalizers": None}}, Content_Type=MERGE_PATCH)
-            asking.ask("DELETE", target, {"gracePeriodSeconds": 0})
+            # It may have gone with its finalizer already, and another one have come by the same name.
+            only = {"uid": pod["metadata"]["uid"]}
+            asking.ask("DELETE", target, {"gracePeriodSeconds": 0, "preconditions": only})
 
 
 def lost(name: str) -> Step:
