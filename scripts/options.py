@@ -1,6 +1,6 @@
-"""Writes the README's table of a kubelet's options from the table that makes them.
+"""Writes the table of a kubelet's options in `docs/commands.md` from the table that makes them.
 
-`tests/unit/test_options.py` holds the README to what this writes.
+`tests/unit/test_options.py` holds the page to what this writes.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from pathlib import Path
 
 from podling.kubelet.options.table import LIMITS, Option
 
-README = Path(__file__).parents[1] / "README.md"
+PAGE = Path(__file__).parents[1] / "docs/commands.md"
 BEFORE, AFTER = "<!-- written by scripts/options.py -->\n", "<!-- end -->\n"
 
 
-def put(readme: str) -> str:
-    """The README with the table as it should be."""
-    head, _, rest = readme.partition(BEFORE)
+def put(page: str) -> str:
+    """The page with the table as it should be."""
+    head, _, rest = page.partition(BEFORE)
     return head + BEFORE + table() + AFTER + rest.partition(AFTER)[2]
 
 
@@ -35,4 +35,4 @@ def _code(text: str) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(put(README.read_text()))
+    PAGE.write_text(put(PAGE.read_text()))

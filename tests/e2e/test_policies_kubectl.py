@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.containerd
 
-README = Path(__file__).parents[2] / "README.md"
+COMMANDS_PAGE = Path(__file__).parents[2] / "docs/commands.md"
 BUSYBOX = "podling.test/busybox:1"
 
 
@@ -76,7 +76,7 @@ def test_the_roles_every_cluster_has(podling: Podling) -> None:
     )
 
 
-@pytest.mark.parametrize("path", re.findall(r"`kubectl get --raw (\S+)`", README.read_text()))
+@pytest.mark.parametrize("path", re.findall(r"`kubectl get --raw (\S+)`", COMMANDS_PAGE.read_text()))
 def test_what_it_says_of_itself(podling: Podling, path: str) -> None:
     assert podling.kubectl("get", "--raw", path).stdout
 

@@ -1,9 +1,9 @@
 """The options of a kubelet, a row for each.
 
 A row makes the flag of `podling up` and `podling kubelet`, the field that `--config` takes, the attribute of
-`KubeletConfig`, the field that `/configz` shows, and the line of the README (`scripts/options.py`). Names are
-those of Kubernetes' kubelet and of kubelet.config.k8s.io/v1beta1. The command line imports this module to
-show its help, so it imports little.
+`KubeletConfig`, the field that `/configz` shows, and the line of `docs/commands.md` (`scripts/options.py`).
+Names are those of Kubernetes' kubelet and of kubelet.config.k8s.io/v1beta1. The command line imports this
+module to show its help, so it imports little.
 """
 
 from __future__ import annotations
