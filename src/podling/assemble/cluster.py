@@ -186,7 +186,7 @@ async def _live(
         tenth_address(server.cidr),
         settings.name,
         settings.kubelet_config().resolv_conf,
-        settled.options.stubs,
+        settled.options.elsewhere,
         plane.server.metrics.add,
     )
     # The subnet is of the pods that podling's own runtime has.

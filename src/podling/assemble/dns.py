@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 
@@ -11,17 +11,18 @@ import msgspec
 
 from podling.assemble import alone
 from podling.assemble.process import Report
+from podling.assemble.settle import ElsewhereOptions
 from podling.client.client import Client
 from podling.client.informer import Informers
-from podling.dns.dns import DOMAIN, ClusterDNS
-from podling.dns.forward import ForwardOptions, upstream
+from podling.dns.dns import ClusterDNS
+from podling.dns.forward import ForwardOptions, Upstream
 from podling.dns.query import address_of, ask, candidates, shown
 from podling.dns.server import PORT, Sockets, sockets_at
 from podling.dns.service import Place
 from podling.dns.wire import PTR, TYPES
 from podling.dns.zone import DNS_NAMESPACE, DNS_SERVICE
 from podling.machine.start import StartError
-from podling.model.rules.addresses import subnets
+from podling.model.rules.addresses import address_and_port, subnets
 from podling.model.time import Clock, SystemClock
 from podling.model.types.service import Service
 from podling.process.metrics import TEXT_FORMAT, Exposition, Source
@@ -36,12 +37,12 @@ class DNSOptions(msgspec.Struct, frozen=True):
 
     kubeconfig: Path
     address: str
-    port: int = PORT
-    domain: str = DOMAIN
-    cluster_ip: str = ""
-    resolv_conf: Path = Path("/etc/resolv.conf")
-    stubs: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
-    metrics: tuple[str, int] | None = None
+    port: int
+    domain: str
+    cluster_ip: str
+    resolv_conf: Path
+    elsewhere: ElsewhereOptions
+    metrics: tuple[str, int] | None
     """Where metrics and health are told; nowhere if None."""
 
 
@@ -59,16 +60,19 @@ async def serve_names(
     cluster_ip: str,
     node: str,
     resolv_conf: Path,
-    stubs: Mapping[str, Sequence[str]],
+    elsewhere: ElsewhereOptions,
     measure: Callable[[Source], None],
 ) -> None:
     """For the pods of this machine, at their `gateway`, which need not be there yet; begin it before the
-    informers start. Names of other zones are asked of the servers of `resolv_conf`, or of their domain's in
-    `stubs`."""
+    informers start."""
     sockets = _listening(gateway, PORT, 0)
     place = Place(cluster_ip, gateway, sockets.port, node) if cluster_ip else None
-    forward = ForwardOptions(resolv_conf, stubs, (gateway, cluster_ip))
+    forward = forwarding(resolv_conf, elsewhere, (gateway, cluster_ip))
     await ClusterDNS(client, informers, sockets, clock, forward, place=place, measure=measure).run()
+
+
+def forwarding(resolv_conf: Path, elsewhere: ElsewhereOptions, own: tuple[str, str]) -> ForwardOptions:
+    return ForwardOptions(resolv_conf, elsewhere.servers, elsewhere.stubs, elsewhere.autopath, own)
 
 
 def run(options: DNSOptions, report: Report) -> None:
@@ -83,7 +87,7 @@ def run(options: DNSOptions, report: Report) -> None:
         if options.cluster_ip:
             place = Place(options.cluster_ip, options.address, sockets.port)
         own = (options.address, options.cluster_ip)
-        forward = ForwardOptions(options.resolv_conf, options.stubs, own)
+        forward = forwarding(options.resolv_conf, options.elsewhere, own)
         informers, clock = Informers(client), SystemClock()
         exposition = Exposition(process=True)
         dns = ClusterDNS(
@@ -123,7 +127,7 @@ async def query(client: Client, server: str, name: str, type_: str, namespace: s
     names = candidates(name, namespace, domain)
     if (reverse := address_of(name)) is not None:
         number, names = PTR, [reverse]
-    return [f"asking {server}", *shown(await ask(upstream(server), names, number))]
+    return [f"asking {server}", *shown(await ask(Upstream(*address_and_port(server, PORT)), names, number))]
 
 
 def _listening(address: str, *ports: int) -> Sockets:

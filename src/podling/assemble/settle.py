@@ -7,7 +7,7 @@ other parts are imported (`up.py`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -147,6 +147,15 @@ class EtcdOptions(msgspec.Struct, frozen=True):
     ca: Path | None = None
     certificate: Path | None = None
     key: Path | None = None
+
+
+class ElsewhereOptions(msgspec.Struct, frozen=True):
+    """How cluster DNS answers names outside the cluster: the servers of domains and of all other names, for
+    which the machine's are asked without any, and whether it walks the search paths of pods."""
+
+    stubs: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
+    servers: Sequence[str] = ()
+    autopath: bool = False
 
 
 class ServingOptions(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ one left, or `down.py` ends it. This module imports little, because a start wait
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -22,6 +22,7 @@ from podling.assemble.settle import (
     AuditOptions,
     AuthenticationOptions,
     AuthorizationOptions,
+    ElsewhereOptions,
     EncryptionOptions,
     EtcdOptions,
     InFlightOptions,
@@ -52,8 +53,7 @@ class UpOptions(msgspec.Struct, frozen=True):
     """Whether Deployments and their like get pods: not where kube-controller-manager makes them."""
     directory_storage: bool = True
     """Whether there is a class of storage that makes volumes of directories."""
-    stubs: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
-    """Domain → the servers that cluster DNS asks for its names."""
+    elsewhere: ElsewhereOptions = ElsewhereOptions()
     node: NodeOptions = msgspec.field(default_factory=NodeOptions)
     authorization: AuthorizationOptions = AuthorizationOptions()
     audit: AuditOptions = AuditOptions()

@@ -1,12 +1,16 @@
-"""Options that are addresses: where a part answers, and the servers of domains."""
+"""Options that are addresses: where a part answers, and the servers of names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from typing import Any, TypeVar
 
 import click
+
+from podling.cli import options
+
+DNS_PORT = 53
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -19,26 +23,50 @@ def _stubs(
         domain, equals, servers = one.partition("=")
         if not domain or not equals or not all(servers.split(",")):
             raise click.BadParameter(f"{one!r} is not DOMAIN=ADDRESS[,...]")
-        for server in servers.split(","):
-            host, _, port = server.rpartition(":") if server.count(":") == 1 else (server, "", "53")
-            try:
-                ip_address(host)
-                int(port)
-            except ValueError as error:
-                raise click.BadParameter(f"{server!r} is no ADDRESS or ADDRESS:PORT") from error
-        stubs.setdefault(domain, []).extend(servers.split(","))
+        stubs.setdefault(domain, []).extend(_servers(context, parameter, servers.split(",")))
     return stubs
 
 
-def stub_domains(name: str) -> Callable[[F], F]:
-    return click.option(
-        name,
-        "stubs",
-        callback=_stubs,
-        multiple=True,
-        metavar="DOMAIN=ADDRESS[,...]",
-        help="Who is asked for the names of a domain instead of the machine's servers. May be repeated.",
+def _servers(context: click.Context, parameter: click.Parameter, given: Sequence[str]) -> tuple[str, ...]:
+    # The types of the API behind it are not for every command's start.
+    from podling.model.rules.addresses import address_and_port
+
+    for server in given:
+        try:
+            address_and_port(server, DNS_PORT)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+    return (*given,)
+
+
+def names_elsewhere(prefix: str) -> Callable[[options.Command], options.Command]:
+    """How cluster DNS answers names outside the cluster, by options that begin with `prefix`, passed to the
+    command together as `elsewhere`, the arguments of `ElsewhereOptions`."""
+    given_by = (
+        click.option(
+            f"{prefix}stub-domain",
+            "stubs",
+            callback=_stubs,
+            multiple=True,
+            metavar="DOMAIN=ADDRESS[,...]",
+            help="Who is asked for the names of a domain instead of the machine's servers. May be repeated.",
+        ),
+        click.option(
+            f"{prefix}upstream-nameserver",
+            "servers",
+            callback=_servers,
+            multiple=True,
+            metavar="ADDRESS[:PORT]",
+            help="Who is asked for all other names instead of the machine's servers. May be repeated.",
+        ),
+        click.option(
+            f"{prefix}autopath",
+            "autopath",
+            is_flag=True,
+            help="Walk the search path of the pod that asks, so that a name takes it one question.",
+        ),
     )
+    return lambda command: options.together(command, "elsewhere", given_by, ("stubs", "servers", "autopath"))
 
 
 def _place(context: click.Context, parameter: click.Parameter, given: str) -> tuple[str, int] | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import click
 
 from podling.cli import cluster as of_cluster
 from podling.cli import options
-from podling.cli.addresses import bind_address, stub_domains
+from podling.cli.addresses import bind_address, names_elsewhere
 from podling.cli.cluster import Cluster
 from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import Instance
@@ -46,7 +47,7 @@ class _Answering(click.Group):
     show_default=True,
     help="Whose servers are asked for all other names.",
 )
-@stub_domains("--stub-domain")
+@names_elsewhere("--")
 @bind_address(
     "--metrics-bind-address", "metrics", "127.0.0.1:9153", "Where /metrics, /health and /ready are answered"
 )
@@ -59,15 +60,17 @@ def dns(
     cluster_domain: str,
     cluster_ip: str,
     resolv_conf: Path,
-    stubs: dict[str, list[str]],
+    elsewhere: dict[str, Any],
     metrics: tuple[str, int] | None,
 ) -> None:
     """Answer the names of services and pods, of the API server that the kubeconfig names."""
     if context.invoked_subcommand is not None:
         return
     from podling.assemble.dns import DNSOptions, run
+    from podling.assemble.settle import ElsewhereOptions
 
-    chosen = DNSOptions(kubeconfig, address, port, cluster_domain, cluster_ip, resolv_conf, stubs, metrics)
+    outside = ElsewhereOptions(**elsewhere)
+    chosen = DNSOptions(kubeconfig, address, port, cluster_domain, cluster_ip, resolv_conf, outside, metrics)
     with exit_on_start_error():
         run(chosen, click.echo)
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from podling.cli import audit_options, etcd_options, node_options, options
-from podling.cli.addresses import stub_domains
+from podling.cli.addresses import names_elsewhere
 from podling.cli.detach import fork_into_background
 from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import DEFAULT_PORT, Instance
@@ -38,7 +38,7 @@ from podling.machine.instance import DEFAULT_PORT, Instance
     default=True,
     help="Whether claims of the class `directory` get directories of the node.  [default: they do]",
 )
-@stub_domains("--dns-stub-domain")
+@names_elsewhere("--dns-")
 @node_options.node
 @options.authorization
 @options.authentication
@@ -57,7 +57,7 @@ def up(
     service_lb: bool,
     workloads: bool,
     directory_storage: bool,
-    stubs: dict[str, list[str]],
+    elsewhere: dict[str, Any],
     authorization: dict[str, Any],
     authentication: dict[str, Any],
     in_flight: dict[str, Any],
@@ -77,6 +77,7 @@ def up(
         AuditOptions,
         AuthenticationOptions,
         AuthorizationOptions,
+        ElsewhereOptions,
         EncryptionOptions,
         EtcdOptions,
         InFlightOptions,
@@ -92,7 +93,7 @@ def up(
         service_lb,
         workloads,
         directory_storage,
-        stubs,
+        ElsewhereOptions(**elsewhere),
         NodeOptions(**node),
         AuthorizationOptions(**authorization),
         AuditOptions(**audit),

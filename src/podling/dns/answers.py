@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from podling.dns.wire import (
     AA,
     CD,
+    CNAME,
     HEAD,
     LARGEST,
     LONGEST_MESSAGE,
     NOERROR,
     OPCODE,
     QR,
+    QUESTION_NAME,
     RCODE,
     RD,
     SMALLEST,
@@ -25,6 +27,7 @@ from podling.dns.wire import (
     Query,
     header,
     opt,
+    record,
 )
 
 _COPIED = RD | CD
@@ -88,6 +91,20 @@ class Answer:
         self._from = (self._from + self.step) % (self.step * self.counts[0])
         end = self.step * self.counts[0]
         return self.body[self._from : end] + self.body[: self._from] + self.body[end:]
+
+    def by_alias(self, target: bytes) -> Answer:
+        """What this says of `target`, for a question of another name: one with answers is an alias of it."""
+        answers, additional, authority = self._answers, self._additional, self._authority
+        if self.step:
+            self._from = (self._from + self.step) % (self.step * self.counts[0])
+            first = self._from // self.step
+            answers = [*answers[first:], *answers[:first]]
+        own = [one.startswith(QUESTION_NAME) for one in answers]
+        made = [target + one[2:] if is_own else one for one, is_own in zip(answers, own, strict=True)]
+        if True in own:
+            ttl = int.from_bytes(answers[own.index(True)][6:10], "big")
+            made.insert(0, record(QUESTION_NAME, CNAME, ttl, target))
+        return Answer(made, additional, authority, rcode=self.rcode, flags=self.flags & ~(QR | RCODE))
 
     def _cut(self, room: int, flags: int) -> tuple[tuple[int, int, int], bytes, int]:
         kept: list[bytes] = []

@@ -139,6 +139,10 @@ class AnswerCache:
     def __len__(self) -> int:
         return len(self._kept)
 
+    def clear(self) -> None:
+        self._kept.clear()
+        self._bytes = 0
+
     def put(self, asked: Asked, found: Found, now: float) -> None:
         lifetime = found.lifetime()
         if lifetime <= 0:

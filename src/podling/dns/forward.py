@@ -1,4 +1,5 @@
-"""Names of other zones are asked of other servers: those of the machine's resolv.conf, or of a stub domain.
+"""Names of other zones are asked of other servers: those of the machine's resolv.conf or others that were
+given, or of a stub domain.
 
     ask ─▶ in the cache? ─▶ asked already? wait with who asked ─▶ a task asks one server after the other
 
@@ -41,6 +42,7 @@ from podling.dns.wire import (
     join,
     opt,
 )
+from podling.model.rules.addresses import address_and_port
 
 MOST_WAITING = 1000
 """Clients that wait for other servers at a time; others are told SERVFAIL."""
@@ -72,37 +74,59 @@ class Upstream:
 
 
 class ForwardOptions(msgspec.Struct, frozen=True):
-    """`resolv_conf` has the servers of all names but those of `stubs`: domain → addresses. `own` are
-    addresses of cluster DNS, which are no servers to ask."""
+    """`servers` are asked for all names but those of `stubs`: domain → servers; without any, those that
+    `resolv_conf` has. `own` are addresses of cluster DNS, which are no servers to ask. With `autopath`, the
+    search paths of pods are walked for them."""
 
     resolv_conf: Path = Path("/etc/resolv.conf")
+    servers: Sequence[str] = ()
     stubs: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
+    autopath: bool = False
     own: Collection[str] = ()
 
 
 class Forwarder:
-    """`ask` is for a `Server`. Its tasks are of `tasks`."""
+    """`ask` is for a `Server`, once it is `use`d with options. Its tasks are of `tasks`."""
 
-    def __init__(self, options: ForwardOptions, tasks: asyncio.TaskGroup) -> None:
-        self._options = options
+    def __init__(self, tasks: asyncio.TaskGroup) -> None:
         self._tasks = tasks
         self._now = asyncio.get_running_loop().time
         self.cache = AnswerCache()
         self.rejects = 0
+        self._options: ForwardOptions | None = None
         self._waiting: dict[Asked, list[tuple[Unanswered, Reply]]] = {}
         self._count = 0
         self._probes: dict[bytes, Upstream] = {}
         self._version: tuple[int, int] | None = None
         self._servers: list[Upstream] = []
+        self._stubs: list[tuple[bytes, list[Upstream]]] = []
+
+    @property
+    def is_used(self) -> bool:
+        return self._options is not None
+
+    def use(self, options: ForwardOptions) -> None:
+        """From now on. What other servers have said is forgotten; who waits for them is told it."""
+        if options == self._options:
+            return
+        self._options = options
+        self.cache.clear()
+        self._waiting = {}
+        self._version = None
+        self._servers = [Upstream(*address_and_port(one, PORT)) for one in options.servers]
         self._stubs = sorted(
             (
-                (encode(domain.lower()), [upstream(one) for one in servers])
+                (encode(domain.lower()), [Upstream(*address_and_port(one, PORT)) for one in servers])
                 for domain, servers in options.stubs.items()
             ),
             key=lambda stub: -len(stub[0]),
         )
 
     def ask(self, asked: Unanswered, client: str, reply: Reply) -> None:
+        if self._options is None:
+            # A domain's names are not for any servers but its own, and those are not known yet.
+            reply(_failed(SERVFAIL))
+            return
         query, begun = asked.query, asked.begun
         name = begun.target if begun else query.name
         if (looping := self._probes.pop(name, None)) is not None:
@@ -115,7 +139,7 @@ class Forwarder:
         if kept is not None:
             reply(_answer(asked, what, *kept))
             return
-        servers = self._for(name)
+        servers = self._for(name, self._options)
         if not servers:
             reply(_failed(REFUSED))
             return
@@ -129,7 +153,7 @@ class Forwarder:
             reply(_answer(asked, what, *old))
         if what not in self._waiting:
             self._waiting[what] = []
-            self._tasks.create_task(self._find(what, servers))
+            self._tasks.create_task(self._find(what, servers, self._waiting))
         if old is None:
             self._count += 1
             self._waiting[what].append((asked, reply))
@@ -139,7 +163,12 @@ class Forwarder:
         for _, servers in self._stubs:
             yield from servers
 
-    async def _find(self, what: Asked, servers: Sequence[Upstream]) -> None:
+    async def _find(
+        self,
+        what: Asked,
+        servers: Sequence[Upstream],
+        of_what: dict[Asked, list[tuple[Unanswered, Reply]]],
+    ) -> None:
         found = None
         try:
             async with asyncio.timeout(LONGEST):
@@ -147,11 +176,12 @@ class Forwarder:
         except TimeoutError:
             pass
         finally:
-            waiting = self._waiting.pop(what)
+            waiting = of_what.pop(what)
             self._count -= len(waiting)
         kept = None
         if found is not None:
-            self.cache.put(what, found, self._now())
+            if of_what is self._waiting:
+                self.cache.put(what, found, self._now())
             kept = found, 0.0
         else:
             kept = self.cache.get(what, self._now(), stale=True)
@@ -192,12 +222,18 @@ class Forwarder:
                 await exchange(server, Asked(name, TXT, do=False, cd=False))
         self._probes.pop(name, None)
 
-    def _for(self, name: bytes) -> list[Upstream]:
+    def _for(self, name: bytes, options: ForwardOptions) -> list[Upstream]:
         for domain, servers in self._stubs:
             if is_below(name, domain):
                 return servers
+        if not options.servers:
+            self._read_servers(options)
+        return [server for server in self._servers if not server.loops]
+
+    def _read_servers(self, options: ForwardOptions) -> None:
+        """Those of resolv.conf, if it has changed."""
         try:
-            status = os.stat(self._options.resolv_conf)
+            status = os.stat(options.resolv_conf)
             version = status.st_mtime_ns, status.st_ino
         except OSError:
             version = None
@@ -206,10 +242,9 @@ class Forwarder:
             known = {server.address: server for server in self._servers}
             self._servers = [
                 known.get(address) or Upstream(address)
-                for address in nameservers(self._options.resolv_conf)
-                if address not in self._options.own
+                for address in nameservers(options.resolv_conf)
+                if address not in options.own
             ]
-        return [server for server in self._servers if not server.loops]
 
 
 def nameservers(file: Path, resolved: Path = RESOLVED) -> list[str]:
@@ -222,6 +257,15 @@ def nameservers(file: Path, resolved: Path = RESOLVED) -> list[str]:
     if found == [RESOLVED_ADDRESS] and file != resolved:
         return nameservers(resolved, resolved) or found
     return found
+
+
+def searches(file: Path) -> list[str]:
+    """The domains of the last `search` line of a resolv.conf(5)."""
+    try:
+        lines = [line.split() for line in file.read_text(errors="replace").splitlines()]
+    except OSError:
+        return []
+    return next((words[1:] for words in reversed(lines) if words[:1] == ["search"]), [])
 
 
 async def exchange(server: Upstream, what: Asked) -> Found:
@@ -255,14 +299,6 @@ async def exchange(server: Upstream, what: Asked) -> Found:
         return read_reply(await reader.readexactly(length), id_, what)
     finally:
         writer.close()
-
-
-def upstream(text: str) -> Upstream:
-    """`ADDRESS` or `ADDRESS:PORT`; an IPv6 address has brackets before a port."""
-    address, _, port = text.rpartition(":")
-    if not address or (":" in address and not address.endswith("]")):
-        return Upstream(text.strip("[]"))
-    return Upstream(address.strip("[]"), int(port))
 
 
 def _failed(rcode: int) -> Answer:

@@ -127,7 +127,7 @@ class Server:
                 # Nothing more, or a client's port that could not be reached.
                 break
             try:
-                said = reply(message)
+                said = reply(message, sender[0])
             except Unanswered as asked:
                 room = limit(asked.query, is_stream=False)
                 done = partial(self._send_answer, sock, sender, asked.query, room)
@@ -155,7 +155,7 @@ class Server:
             send(answer.reply(query, LONGEST_MESSAGE))
 
         try:
-            said = self._responder.reply(message, is_stream=True)
+            said = self._responder.reply(message, client, is_stream=True)
         except Unanswered as asked:
             query = asked.query
             self._elsewhere(asked, client, answered)

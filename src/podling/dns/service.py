@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue, work
+from podling.dns.server import PORT
 from podling.dns.zone import DNS_NAMESPACE, DNS_SERVICE, SERVICE_LABEL
 from podling.model.errors import StatusError
 from podling.model.types.core import Namespace
@@ -26,7 +27,6 @@ MANAGER = "dns.podling"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 LABELS = {"k8s-app": "kube-dns", "kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"}
 PORTS = (("dns", "UDP"), ("dns-tcp", "TCP"))
-PORT = 53
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ import pytest
 from podling.dns import forward
 from podling.dns.answers import Answer
 from podling.dns.cache import LONGEST, MOST, MOST_BYTES, STALE, STALE_TTL, AnswerCache, Asked, Found
-from podling.dns.forward import MOST_WAITING, Forwarder, ForwardOptions, Upstream, nameservers
+from podling.dns.forward import MOST_WAITING, Forwarder, ForwardOptions, Upstream, nameservers, searches
 from podling.dns.responder import Responder, Unanswered
 from podling.dns.wire import LONGEST_MESSAGE, Record, encode
 from ports import both_of_one_port
@@ -118,7 +118,8 @@ async def world(*scripts: Script, stubs: dict[str, list[int]] | None = None) -> 
             ports = {server.address: server.port for server in servers}
             patch.setattr(forward, "Upstream", lambda at, port=0: Upstream(at, port or ports[at]))
             async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
-                forwarder = Forwarder(ForwardOptions(Path(resolv_conf.name), named), tasks)
+                forwarder = Forwarder(tasks)
+                forwarder.use(ForwardOptions(Path(resolv_conf.name), stubs=named))
                 others = asyncio.all_tasks()
                 yield World(forwarder, servers)
                 # Who looks for a loop waits for what never comes.
@@ -313,6 +314,14 @@ def test_the_servers_are_those_of_the_machine(tmp_path: Path, text: str, servers
     (tmp_path / "resolv.conf").write_text(text)
     assert nameservers(tmp_path / "resolv.conf", tmp_path / "resolved") == servers
     assert nameservers(tmp_path / "none") == []
+
+
+def test_the_search_path_of_the_machine_is_its_last(tmp_path: Path) -> None:
+    file = tmp_path / "resolv.conf"
+    file.write_text("search a.test\nnameserver 192.0.2.1\nsearch b.test  c.test\n")
+    assert searches(file) == ["b.test", "c.test"]
+    file.write_text("nameserver 192.0.2.1\n")
+    assert searches(file) == searches(tmp_path / "none") == []
 
 
 def found(size: int = 100, ttl: int = 60) -> Found:

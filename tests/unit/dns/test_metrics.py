@@ -32,7 +32,8 @@ def values(found: Iterable[Metric]) -> dict[str, float]:
 async def test_queries_and_replies_are_counted() -> None:
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         cluster, sockets = usual(), sockets_at(HOST, 0)
-        forwarder = Forwarder(ForwardOptions(Path("/nowhere")), tasks)
+        forwarder = Forwarder(tasks)
+        forwarder.use(ForwardOptions(Path("/nowhere")))
         server = Server(cluster.responder, forwarder.ask)
         running = tasks.create_task(server.run(sockets))
         for name in ("web.default.svc.cluster.local.",) * 3 + ("none.cluster.local.", "example.com."):

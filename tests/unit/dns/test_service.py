@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
 import dns.asyncquery
 import dns.message
 import dns.rcode
+import dns.rrset
 from msgspec.structs import replace
 
 from podling.apiserver.assemble import ApiServer
@@ -17,15 +22,19 @@ from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.request.request import User
 from podling.client.client import Client
 from podling.client.informer import Informer, Informers, until
+from podling.dns.config import STUBS, UPSTREAM
 from podling.dns.dns import ClusterDNS
 from podling.dns.forward import ForwardOptions
 from podling.dns.server import sockets_at
 from podling.dns.service import SLICE, Place, ServiceKeeper
 from podling.dns.zone import DNS_NAMESPACE, DNS_SERVICE
-from podling.model.types.core import Namespace
+from podling.model.errors import StatusError
+from podling.model.types.container import Container
+from podling.model.types.core import ConfigMap, Event, Namespace, ServiceAccount
 from podling.model.types.discovery import EndpointSlice
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.networking import ServiceCIDR, ServiceCIDRSpec
+from podling.model.types.pod import Pod, PodSpec
 from podling.model.types.rbac import MASTERS
 from podling.model.types.service import Service, ServicePort
 from podling.storage.memory import MemoryStorage
@@ -33,6 +42,7 @@ from unit.controllers.conftest import HandClock, _nowhere
 from unit.dns.cluster import service
 
 HOST = "127.0.0.1"
+ALONE = ForwardOptions(Path("/nowhere"))
 ADDRESS = "10.96.0.10"
 
 
@@ -60,7 +70,9 @@ async def test_the_service_waits_for_its_namespace() -> None:
 
 
 @asynccontextmanager
-async def answering() -> AsyncIterator[tuple[Client, int]]:
+async def answering(
+    options: ForwardOptions = ALONE, client_type: type[Client] = Client
+) -> AsyncIterator[tuple[Client, int]]:
     """A client of the API server, and the port where names are answered."""
     server = ApiServer.build(MemoryStorage(), KINDS, connector=_nowhere, clock=HandClock())
     await server.start()
@@ -73,8 +85,9 @@ async def answering() -> AsyncIterator[tuple[Client, int]]:
     sockets = sockets_at(HOST, 0)
     place = Place(ADDRESS, "192.0.2.1", sockets.port, "n1")
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        asking = client_type(LocalTransport(server.handle, User("admin", (MASTERS,))))
         running = tasks.create_task(
-            ClusterDNS(client, Informers(client), sockets, HandClock(), ForwardOptions(), place=place).run()
+            ClusterDNS(asking, Informers(asking), sockets, HandClock(), options, place=place).run()
         )
         await until(client, EndpointSlice, DNS_NAMESPACE, SLICE)
         yield client, sockets.port
@@ -127,3 +140,94 @@ async def test_coredns_takes_over_by_the_selector_and_gives_back() -> None:
             left = {one.metadata.name for one in (await client.list(EndpointSlice, DNS_NAMESPACE)).items}
         await client.patch(Service, DNS_SERVICE, DNS_NAMESPACE, {"spec": {"selector": None}})
         await until(client, EndpointSlice, DNS_NAMESPACE, SLICE)
+
+
+@asynccontextmanager
+async def other_server(address: str) -> AsyncIterator[str]:
+    """The place of a server that has this address for every name."""
+    loop = asyncio.get_running_loop()
+    with socket.socket(type=socket.SOCK_DGRAM) as sock:
+        sock.bind((HOST, 0))
+        sock.setblocking(False)
+
+        def answer() -> None:
+            message, client = sock.recvfrom(4096)
+            query = dns.message.from_wire(message)
+            reply = dns.message.make_response(query, recursion_available=True)
+            reply.answer.append(dns.rrset.from_text(query.question[0].name, 60, "IN", "A", address))
+            sock.sendto(reply.to_wire(), client)
+
+        loop.add_reader(sock, answer)
+        try:
+            yield f"{HOST}:{sock.getsockname()[1]}"
+        finally:
+            loop.remove_reader(sock)
+
+
+async def addresses(port: int, name: str) -> list[str]:
+    return [str(one) for rrset in (await ask(port, name)).answer for one in rrset]
+
+
+async def test_a_config_map_says_who_is_asked_until_it_is_gone() -> None:
+    """What was kept of other servers is forgotten; what cannot be read is told of, and changes nothing."""
+    name, of_stub = "www.example.com.", "www.corp.test."
+    async with (
+        other_server("192.0.2.1") as first,
+        other_server("192.0.2.2") as second,
+        answering(ForwardOptions(servers=(first,))) as (client, port),
+    ):
+        assert await addresses(port, name) == await addresses(port, of_stub) == ["192.0.2.1"]
+        data = {STUBS: json.dumps({"corp.test": [second]})}
+        meta = ObjectMeta(name=DNS_SERVICE, namespace=DNS_NAMESPACE)
+        await client.create(ConfigMap(metadata=meta, data=data))
+        while await addresses(port, of_stub) != ["192.0.2.2"]:
+            pass
+        assert await addresses(port, name) == ["192.0.2.1"]
+        broken = {"data": {UPSTREAM: "none", STUBS: None}}
+        await client.patch(ConfigMap, DNS_SERVICE, DNS_NAMESPACE, broken)
+        while not (events := (await client.list(Event, DNS_NAMESPACE)).items):
+            pass
+        assert (events[0].reason, events[0].involved_object.name) == ("InvalidConfiguration", DNS_SERVICE)
+        assert events[0].message.startswith(f"{UPSTREAM} of the ConfigMap kube-system/kube-dns: ")
+        assert await addresses(port, of_stub) == ["192.0.2.2"]
+        await client.patch(ConfigMap, DNS_SERVICE, DNS_NAMESPACE, {"data": {UPSTREAM: json.dumps([second])}})
+        while await addresses(port, name) != ["192.0.2.2"]:
+            pass
+        await client.delete(ConfigMap, DNS_SERVICE, DNS_NAMESPACE)
+        while await addresses(port, name) != ["192.0.2.1"]:
+            pass
+        assert await addresses(port, of_stub) == ["192.0.2.1"]
+
+
+class Limited(Client):
+    """Who may not read ConfigMaps, as the role of CoreDNS."""
+
+    async def list(self, type_: type[Any], *args: Any, **kwargs: Any) -> Any:
+        if type_ is ConfigMap:
+            raise StatusError(403, "Forbidden", "configmaps is forbidden")
+        return await super().list(type_, *args, **kwargs)
+
+
+async def test_without_the_right_to_read_it_the_options_say_who_is_asked() -> None:
+    async with (
+        other_server("192.0.2.1") as server,
+        answering(ForwardOptions(servers=(server,)), Limited) as (_, port),
+    ):
+        assert await addresses(port, "www.example.com.") == ["192.0.2.1"]
+
+
+async def test_search_paths_are_walked_if_asked_for() -> None:
+    """A pod's, once its address is known."""
+    async with (
+        other_server("192.0.2.1") as server,
+        answering(ForwardOptions(servers=(server,), autopath=True)) as (client, port),
+    ):
+        name = "www.example.com.default.svc.cluster.local."
+        assert await addresses(port, name) == []
+        await client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace="default")))
+        spec = PodSpec(node_name="n1", containers=[Container(name="app", image="app:1")])
+        await client.create(Pod(metadata=ObjectMeta(name="asks", namespace="default"), spec=spec))
+        status = {"status": {"podIP": HOST, "podIPs": [{"ip": HOST}]}}
+        await client.patch(Pod, "asks", "default", status, subresource="status")
+        while await addresses(port, name) != ["www.example.com.", "192.0.2.1"]:
+            pass

@@ -4,7 +4,7 @@ from, and the IPAddress that stands for each.
 
 from __future__ import annotations
 
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.networking import IPAddress, IPAddressSpec, ParentReference, ServiceCIDR
@@ -51,3 +51,17 @@ def address_of(service: Service, address: str) -> IPAddress:
             parent_ref=ParentReference(resource="services", namespace=meta.namespace, name=meta.name)
         ),
     )
+
+
+def address_and_port(text: str, default: int) -> tuple[str, int]:
+    """Of `ADDRESS` or `ADDRESS:PORT`; an IPv6 address has brackets before a port. Raises ValueError."""
+    host, colon, port = text.rpartition(":")
+    if not colon or (":" in host and not host.endswith("]")):
+        host, port = text, f"{default}"
+    try:
+        address, number = ip_address(host.removeprefix("[").removesuffix("]")), int(port)
+    except ValueError:
+        raise ValueError(f"{text!r} is no ADDRESS or ADDRESS:PORT") from None
+    if not 0 < number < 1 << 16:
+        raise ValueError(f"{text!r} has no port from 1 to 65535")
+    return str(address), number
