@@ -96,4 +96,6 @@ def test_services_of_the_namespace_are_told_of(podling: Podling, namespace: str)
     assert told["WEB_UI_PORT_80_TCP"] == f"tcp://{address}:80"
     told = variables(job(podling, namespace, "not-told", {**container, "env": []}, enableServiceLinks=False))
     assert not any(name.startswith("WEB_UI") for name in told)
-    assert told["KUBERNETES_SERVICE_HOST"] and told["KUBERNETES_SERVICE_PORT_HTTPS"]
+    service = podling.get("service", "kubernetes", "-n", "default")
+    assert told["KUBERNETES_SERVICE_HOST"] == service["spec"]["clusterIP"]
+    assert told["KUBERNETES_SERVICE_PORT_HTTPS"] == "443"

@@ -106,7 +106,7 @@ async def live(
             subnet=settled.subnet,
             serving=serving,
             client_ca=server.ca,
-            api_server=(server.address, server.port),
+            api_server=None if options.service_proxy else (server.address, server.port),
             resolvers=(resolver or gateway(settled.subnet),),
         )
     server = replace(
