@@ -43,7 +43,7 @@ def options(command: click.Command) -> set[str]:
     """Those a user may give; hidden ones are podling's own."""
     with click.Context(command) as context:
         shown = [p for p in command.get_params(context) if isinstance(p, click.Option) and not p.hidden]
-    return {spelling for option in shown for spelling in option.opts}
+    return {spelling for option in shown for spelling in (*option.opts, *option.secondary_opts)}
 
 
 COMMANDS = dict(commands(main))
