@@ -87,3 +87,13 @@ class KubeletConfig(msgspec.Struct, frozen=True):
     @property
     def pods_dir(self) -> Path:
         return self.root_dir / "pods"
+
+    @property
+    def plugin_registry(self) -> Path:
+        """Where the plugins of the node listen to be registered."""
+        return self.root_dir / "plugins_registry"
+
+    @property
+    def csi_dir(self) -> Path:
+        """What the kubelet keeps of CSI volumes beside the pods' directories."""
+        return self.root_dir / "plugins" / "kubernetes.io" / "csi"

@@ -18,6 +18,7 @@ from podling.client.informer import Informer
 from podling.cri.interface import EventKind, Runtime, RuntimeFault
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.cri_config.sandbox import parse_resolv_conf
+from podling.kubelet.csi.registration import CsiDrivers
 from podling.kubelet.eviction.manager import EvictionManager, NodePods
 from podling.kubelet.eviction.thresholds import NodeReadings
 from podling.kubelet.host.cgroups import Cgroups, limits_of_node
@@ -83,6 +84,7 @@ class Kubelet:
         self._services = NodeServices(client, config.api_server)
         self._reporter = NodeReporter(client, runtime, clock, config, self._machine)
         self._features = KnownFeatures(runtime)
+        self._csi = CsiDrivers(client, config.plugin_registry, config.node_name)
         self._ready = asyncio.Event()
         self.counts = ContainerCounts()
         self._pod_counts = PodCounts()
@@ -106,6 +108,10 @@ class Kubelet:
         async def keep_lease() -> NoReturn:
             await self._reporter.wait_registered()
             await LeaseKeeper(self._client, self._clock, config).run(self._reporter.node)
+
+        async def register_drivers() -> NoReturn:
+            await self._reporter.wait_registered()
+            await self._csi.run()
 
         async with asyncio.TaskGroup() as tasks:
             node = self._node_context(tasks)
@@ -132,6 +138,7 @@ class Kubelet:
             logs = LogRotator(config, self._runtime, self._clock, workers.written_logs)
             tasks.create_task(logs.run())
             tasks.create_task(keep_lease())
+            tasks.create_task(register_drivers())
             tasks.create_task(self._follow_runtime(workers, tasks))
 
     async def wait_ready(self) -> None:

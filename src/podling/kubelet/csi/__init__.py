@@ -1,0 +1,1 @@
+"""The CSI drivers of the node: their registration, what the API is told of them, and calls to them."""
