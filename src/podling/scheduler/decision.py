@@ -19,6 +19,7 @@ from podling.scheduler.info import NodeInfo, PodInfo
 from podling.scheduler.pod_affinity import affinity_state
 from podling.scheduler.score import Rating, best, rate
 from podling.scheduler.topology_spread import spread_state
+from podling.scheduler.volume_limits import volume_limits
 from podling.scheduler.volumes import volume_state
 
 SHAPES = 64
@@ -119,7 +120,8 @@ class WhatIf:
 def cycle_of(pod: PodInfo, cluster: Cluster) -> Cycle:
     storage = cluster.storage
     volumes = volume_state(pod, storage, cluster.claimed) if storage is not None else None
-    found = (volumes, spread_state(pod, cluster), affinity_state(pod, cluster))
+    limits = volume_limits(pod, storage) if storage is not None else None
+    found = (limits, volumes, spread_state(pod, cluster), affinity_state(pod, cluster))
     return Cycle(pod, tuple(state for state in found if state is not None))
 
 

@@ -27,6 +27,7 @@ DYNAMIC_RESOURCES = "DynamicResources"
 VOLUME_RESTRICTIONS = "VolumeRestrictions"
 VOLUME_BINDING = "VolumeBinding"
 VOLUME_ZONE = "VolumeZone"
+VOLUME_LIMITS = "NodeVolumeLimits"
 """kube-scheduler's names of the plugins."""
 
 _CORDON = Taint(key=UNSCHEDULABLE, effect=NO_SCHEDULE)

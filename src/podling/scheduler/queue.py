@@ -30,6 +30,7 @@ from podling.scheduler.filter import (
     POD_AFFINITY,
     TOPOLOGY_SPREAD,
     VOLUME_BINDING,
+    VOLUME_LIMITS,
     VOLUME_RESTRICTIONS,
     VOLUME_ZONE,
     refuse,
@@ -100,6 +101,8 @@ class PodLeft(msgspec.Struct, frozen=True):
             return True
         if TOPOLOGY_SPREAD in refused_by and _is_spread_with(pod, other):
             return True
+        if VOLUME_LIMITS in refused_by and any(claims_of(other.pod)):
+            return True
         if VOLUME_RESTRICTIONS in refused_by and not set(claims_of(pod.pod)).isdisjoint(claims_of(other.pod)):
             return True
         return POD_AFFINITY in refused_by and (
@@ -123,10 +126,10 @@ class NamespaceChanged(msgspec.Struct, frozen=True):
 
 
 class VolumesChanged(msgspec.Struct, frozen=True):
-    """A claim, a volume or a class of storage came, changed or went."""
+    """A claim, a volume, a class of storage, a CSINode or an attachment came, changed or went."""
 
     def may_help(self, pod: PodInfo, refused_by: Set[str]) -> bool:
-        return bool(refused_by & {VOLUME_BINDING, VOLUME_ZONE, VOLUME_RESTRICTIONS})
+        return bool(refused_by & {VOLUME_BINDING, VOLUME_ZONE, VOLUME_RESTRICTIONS, VOLUME_LIMITS})
 
 
 def _hopeful(pod: PodInfo, node: NodeInfo) -> bool:

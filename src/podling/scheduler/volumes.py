@@ -24,7 +24,7 @@ from podling.model.rules.volume_binding import (
 from podling.model.types.node import Node
 from podling.model.types.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from podling.model.types.pod import Pod
-from podling.model.types.storage import StorageClass
+from podling.model.types.storage import CSINode, StorageClass, VolumeAttachment
 from podling.scheduler.filter import VOLUME_BINDING, VOLUME_RESTRICTIONS, VOLUME_ZONE, Refusal
 from podling.scheduler.info import Key, NodeInfo, PodInfo
 
@@ -97,6 +97,8 @@ class Storage(NamedTuple):
     class_of: Callable[[str, str], StorageClass | None]
     volumes: Callable[[PersistentVolumeClaim], Iterable[PersistentVolume]]
     assumed: Assumed
+    csi_node_of: Callable[[str, str], CSINode | None] = lambda namespace, name: None
+    attached_to: Callable[[str], Iterable[VolumeAttachment]] = lambda node: ()
 
 
 class VolumeState:
