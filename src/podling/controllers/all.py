@@ -31,6 +31,7 @@ from podling.controllers.policy_types import PolicyTypes, TypeCheck
 from podling.controllers.protection import AttributesClassProtection, ClaimProtection, VolumeProtection
 from podling.controllers.quotas import ResourceQuotas
 from podling.controllers.roles import ClusterRoleAggregation
+from podling.controllers.storage.attachments import ATTACHER, Attachments
 from podling.controllers.storage.binder import BINDER, VolumeBinder
 from podling.controllers.storage.ephemeral import EPHEMERAL, EphemeralVolumes
 from podling.controllers.system import (
@@ -217,6 +218,7 @@ def rest(
             pods,
             events.by(BINDER),
         ),
+        Attachments(accounts("attachdetach-controller"), informers, events.by(ATTACHER), clock),
         EphemeralVolumes(accounts("ephemeral-volume-controller"), pods, claims, events.by(EPHEMERAL)),
         ServiceRanges(
             accounts("service-cidrs-controller"), informers.of(ServiceCIDR), informers.of(IPAddress), clock
