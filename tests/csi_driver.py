@@ -27,7 +27,7 @@ from google.protobuf.json_format import MessageToDict
 import podling.cri.grpc  # noqa: F401  it says how gRPC is to be loaded
 from podling.kubelet.csi import csi_pb2 as node_pb
 from podling.kubelet.csi import registration_pb2
-from podling.process.mounts import bind_mount, unmount
+from podling.process.mounts import bind_mount, mounts_under, unmount
 
 controller_pb: Any = grpc.protos("csi_controller.proto")  # type: ignore[attr-defined, unused-ignore]
 
@@ -156,7 +156,7 @@ class CsiDriver:
         staging = Path(request.staging_target_path)
         if not staging.is_dir():
             raise Refused(grpc.StatusCode.INVALID_ARGUMENT, f"{staging} is no directory")
-        if request.volume_capability.HasField("mount") and not staging.is_mount():
+        if request.volume_capability.HasField("mount") and not mounts_under(staging):
             bind_mount(self._directory(request.volume_id), staging)
         return node_pb.NodeStageVolumeResponse()
 
@@ -177,12 +177,14 @@ class CsiDriver:
             source = staged if request.staging_target_path else self._directory(request.volume_id)
             if not target.exists():
                 target.mkdir()
-        if not target.is_mount():
+        if not mounts_under(target):
             bind_mount(source, target, read_only=request.readonly)
         return node_pb.NodePublishVolumeResponse()
 
     def NodeUnpublishVolume(self, request: Any) -> Any:
         target = Path(request.target_path)
+        if self.options.get("leaves"):
+            return node_pb.NodeUnpublishVolumeResponse()
         unmount(target)
         if target.is_dir():
             target.rmdir()

@@ -213,7 +213,7 @@ async def until(
         if new is not None and new.metadata.name == name and holds(new):
             found.set()
 
-    informer = Informer(client, type_, namespace)
+    informer = Informer(client, type_, namespace, field_selector=f"metadata.name={name}")
     informer.subscribe(seen)
     async with asyncio.TaskGroup() as tasks:
         following = tasks.create_task(informer.run())

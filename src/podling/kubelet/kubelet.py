@@ -38,6 +38,7 @@ from podling.kubelet.server.pages import NodePages
 from podling.kubelet.static_pods.files import ManifestDirectory
 from podling.kubelet.static_pods.static_pods import StaticPods
 from podling.kubelet.stats.collector import StatsCollector
+from podling.kubelet.volumes.csi_mounts import CsiMounts
 from podling.kubelet.volumes.objects import WatchedObjects
 from podling.kubelet.volumes.pod_volumes import release_leftovers
 from podling.kubelet.worker.context import Admit, NodeContext, ObjectSource, admit_all
@@ -84,7 +85,8 @@ class Kubelet:
         self._services = NodeServices(client, config.api_server)
         self._reporter = NodeReporter(client, runtime, clock, config, self._machine)
         self._features = KnownFeatures(runtime)
-        self._csi = CsiDrivers(client, config.plugin_registry, config.node_name)
+        self._drivers = CsiDrivers(client, config.plugin_registry, config.node_name)
+        self._csi = CsiMounts(client, self._drivers, events, config, self._reporter)
         self._ready = asyncio.Event()
         self.counts = ContainerCounts()
         self._pod_counts = PodCounts()
@@ -111,8 +113,9 @@ class Kubelet:
 
         async def register_drivers() -> NoReturn:
             await self._reporter.wait_registered()
-            await self._csi.run()
+            await self._drivers.run()
 
+        self._reporter.in_use = await asyncio.to_thread(self._csi.load)
         async with asyncio.TaskGroup() as tasks:
             node = self._node_context(tasks)
             workers = self.workers = PodWorkers(node, tasks)
@@ -240,10 +243,10 @@ class Kubelet:
                 await workers.look_again()
                 self._reporter.refresh()
             else:
-                await self._begin(workers)
+                await self._begin(workers, tasks)
             settling = tasks.create_task(settle())
 
-    async def _begin(self, workers: PodWorkers) -> None:
+    async def _begin(self, workers: PodWorkers, tasks: asyncio.TaskGroup) -> None:
         """Give a worker to every pod that was found at the runtime, in the files, or at the API server."""
         found = await observe_until_answered(self._runtime)
         # Static pods start without waiting for the API server.
@@ -253,7 +256,9 @@ class Kubelet:
         self._static.begin(workers, static)
         await self._informer.wait_synced()
         known = {pod.metadata.uid for pod in (*self._objects(), *static)} | found.keys()
-        await asyncio.to_thread(remove_leftovers, self._config, self._cgroups, known)
+        left = await asyncio.to_thread(remove_leftovers, self._config, self._cgroups, known)
+        for uid in left:
+            tasks.create_task(self._csi.clear(uid))
         others = {uid: pod for uid, pod in found.items() if uid not in {p.metadata.uid for p in static}}
         workers.begin(self._objects(), others)
         self._static.mirrors_known()
@@ -294,6 +299,7 @@ class Kubelet:
             pod_counts=self._pod_counts,
             pressure=NodePressure(),
             clock=self._clock,
+            csi=self._csi,
             admit=self._admit,
         )
 

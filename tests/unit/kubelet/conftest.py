@@ -16,7 +16,7 @@ Actions in flight are `create-sandbox start:NAME stop:ID(POD_GRACE)`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from podling.apiserver.assemble import ApiServer
+from podling.apiserver.http.local import LocalTransport
+from podling.apiserver.kinds.kinds import KINDS
+from podling.apiserver.request.request import User
+from podling.client.client import Client
 from podling.kubelet.files.tree import remove
 from podling.kubelet.plan.restart import definition_hash
 from podling.kubelet.pod.actions import (
@@ -49,10 +54,14 @@ from podling.kubelet.pod.observed import (
     StartFailure,
 )
 from podling.model.rules.resources import with_volume_containers
+from podling.model.time import SystemClock
 from podling.model.types.container import Container, EphemeralContainer
 from podling.model.types.meta import ObjectMeta
+from podling.model.types.node import Node
 from podling.model.types.pod import Pod, PodSpec
+from podling.model.types.rbac import AUTHENTICATED, MASTERS
 from podling.model.types.volume import Volume
+from podling.storage.memory import MemoryStorage
 
 
 @pytest.fixture
@@ -60,6 +69,28 @@ def tmp_path(tmp_path: Path) -> Iterator[Path]:
     """Removed here: some of these tests make trees deeper than pytest can remove."""
     yield tmp_path
     remove(tmp_path)
+
+
+async def nowhere(*_: Any) -> Any:
+    raise AssertionError("there are no nodes")
+
+
+Clients = tuple[Client, Client]
+
+
+@pytest.fixture
+async def clients() -> AsyncIterator[tuple[Client, Client]]:
+    """Of the node n1, which may do what nodes may, and of an administrator."""
+    storage = MemoryStorage()
+    server = ApiServer.build(storage, KINDS, clock=SystemClock(), connector=nowhere)
+    await server.start()
+    await server.have_default_roles()
+    users = User("system:node:n1", ("system:nodes", AUTHENTICATED)), User("root", (MASTERS, AUTHENTICATED))
+    node, root = (Client(LocalTransport(server.handle, user)) for user in users)
+    await node.create(Node(metadata=ObjectMeta(name="n1", labels={"zone": "a"})))
+    yield node, root
+    server.close()
+    await storage.close()
 
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

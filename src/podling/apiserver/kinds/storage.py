@@ -42,7 +42,7 @@ from podling.model.types.storage import (
 
 T = TypeVar("T", bound=KubeObject)
 
-NO_DRIVERS = "podling has no CSI drivers: it is kept for other programs"
+NOT_ASKED = "podling's scheduler does not look at capacities: it is kept for other schedulers"
 TOKENS_IN_ATTRIBUTES = (
     "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent "
     "possible logging of tokens in volume attributes"
@@ -50,8 +50,6 @@ TOKENS_IN_ATTRIBUTES = (
 
 
 class _Storage(Kind[T]):
-    unattended = NO_DRIVERS
-
     def validate(self, obj: T) -> list[Cause]:
         namespaced = self.resource.namespaced
         return [*metadata.validate(obj.metadata, namespaced=namespaced), *self.validate_fields(obj)]
@@ -82,7 +80,6 @@ def is_default(storage_class: StorageClass) -> bool:
 
 
 class StorageClasses(_Storage[StorageClass]):
-    unattended = ""
     resource = resource_of(StorageClass)
     returns_deleted = True
     columns = (
@@ -214,6 +211,7 @@ class CSINodes(_Storage[CSINode]):
 
 class CSIStorageCapacities(_Storage[CSIStorageCapacity]):
     resource = resource_of(CSIStorageCapacity)
+    unattended = NOT_ASKED
     updates_unconditionally = False
     columns = (NAME, CREATED_AT)
 

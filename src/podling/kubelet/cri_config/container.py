@@ -234,6 +234,7 @@ class ContainerInputs(msgspec.Struct, frozen=True):
     """All of them, with /etc/hosts and the termination message file."""
     users: pb.UserNamespace = msgspec.field(default_factory=lambda: NODES_USERS)
     """The user namespace of the sandbox."""
+    devices: Sequence[pb.Device] = ()
 
 
 def container_config(
@@ -260,6 +261,7 @@ def container_config(
         working_dir=container.working_dir,
         envs=[pb.KeyValue(key=name, value=value) for name, value in values.items()],
         mounts=mounts,
+        devices=inputs.devices,
         labels=container_labels(pod, container.name, start.type),
         annotations=container_annotations(pod, container, start),
         log_path=log_path(container.name, start.attempt),

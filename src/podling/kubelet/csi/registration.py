@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from asyncinotify import Inotify, Mask
 
 from podling.client.client import Client
+from podling.kubelet.csi.interface import DriverError
 from podling.model.errors import StatusError
 from podling.process.waits import Backoff
 
@@ -135,7 +136,7 @@ class CsiDrivers:
             changed()
 
     async def _add(self, socket: _Socket, plugin: pb.PluginInfo) -> None:
-        from podling.kubelet.csi.driver import CsiError, Driver
+        from podling.kubelet.csi.driver import Driver
         from podling.kubelet.csi.node_object import NodeDrivers, TopologyError
 
         if fault := fault_of(plugin, socket.path):
@@ -144,7 +145,7 @@ class CsiDrivers:
         try:
             self._object = self._object or NodeDrivers(self._client, self._node_name)
             await self._object.add(plugin.name, await driver.info())
-        except (CsiError, TopologyError, StatusError, OSError) as error:
+        except (DriverError, TopologyError, StatusError, OSError) as error:
             await driver.close()
             raise PluginError(
                 f"RegisterPlugin error -- plugin registration failed with err: {error}"

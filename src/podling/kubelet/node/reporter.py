@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
@@ -58,10 +59,21 @@ class NodeReporter:
         self._registered = asyncio.Event()
         self.pressures: frozenset[str] = frozenset()
         """The pressure conditions that are True."""
+        self.in_use: Sequence[str] = ()
+        """The attached volumes that the node has (`volumesInUse`)."""
+        self._wrote = asyncio.Event()
         self.node = new_node(config, machine, NodeStatus())
 
     def refresh(self) -> None:
         self._refresh.set()
+
+    async def tell_in_use(self, names: Sequence[str]) -> None:
+        """Returns when the Node's status has these volumes in use, or what was said since."""
+        self.in_use = names
+        while self.node.status.volumes_in_use != list(self.in_use):
+            self._wrote.clear()
+            self.refresh()
+            await self._wrote.wait()
 
     async def wait_registered(self) -> None:
         await self._registered.wait()
@@ -79,6 +91,7 @@ class NodeReporter:
                 while True:
                     try:
                         self.node = await write(status)
+                        self._wrote.set()
                         break
                     except (StatusError, OSError) as error:
                         # The server may only be starting.
@@ -99,7 +112,7 @@ class NodeReporter:
         except RuntimeFault as fault:
             log.warning("the container runtime does not answer: %s", fault)
         now, old = self._clock.now(), self.node.status
-        return node_status(self._config, self._machine, report, old, now, self.pressures)
+        return node_status(self._config, self._machine, report, old, now, self.pressures, self.in_use)
 
     async def look(self) -> None:
         """Read the Node again: others write it, too, for example when the kubelet was silent for too long."""

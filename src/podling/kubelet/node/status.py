@@ -59,7 +59,7 @@ _DECLARED = ("ExtendWebSocketsToKubelet", "RestartAllContainersOnContainerExits"
 _DECLARED_WITH_RESIZE = ("InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers")
 """`status.declaredFeatures` has only what is new in Kubernetes v1.36: a feature that all supported versions
 have leaves the list."""
-_MAY_GO = ("images", "runtimeHandlers", "features", "declaredFeatures")
+_MAY_GO = ("images", "volumesInUse", "runtimeHandlers", "features", "declaredFeatures")
 """The kubelet's fields that are left out when they are empty."""
 _EVICTION_MEMORY = 100 * 1024 * 1024
 _EVICTION_DISK_PERCENT = 10
@@ -107,9 +107,10 @@ def node_status(
     old: NodeStatus,
     now: datetime,
     pressures: Collection[str] = (),
+    in_use: Sequence[str] = (),
 ) -> NodeStatus:
     """`old` gives the transition times of unchanged conditions, and what a runtime that does not answer said
-    before; `pressures` are the conditions that are True."""
+    before; `pressures` are the conditions that are True, `in_use` the attached volumes that the node has."""
     told = runtime.status
     runtime_name = runtime.name or old.node_info.container_runtime_version.partition("://")[0]
     handlers, features = old.runtime_handlers, old.features
@@ -142,6 +143,7 @@ def node_status(
             ContainerImage(names=[*image.repo_digests, *image.repo_tags], size_bytes=image.size)
             for image in images
         ],
+        volumes_in_use=list(in_use),
         runtime_handlers=handlers,
         features=features,
         declared_features=declared_features(config.gates),
@@ -219,7 +221,8 @@ def _timeless(status: NodeStatus) -> tuple[object, ...]:
     conditions = [(c.type, c.status, c.reason, c.message) for c in status.conditions]
     place = status.addresses, status.daemon_endpoints, status.node_info
     can = status.runtime_handlers, status.features, status.declared_features
-    return (conditions, status.capacity, status.allocatable, *place, status.images, *can)
+    has = status.images, status.volumes_in_use
+    return (conditions, status.capacity, status.allocatable, *place, *has, *can)
 
 
 def capacity(config: KubeletConfig, machine: Machine) -> ResourceList:

@@ -84,14 +84,15 @@ def _is_of(claim: PersistentVolumeClaim, pod: Pod) -> bool:
 def place_of(volume: PersistentVolume) -> Path:
     """Where it is on the node. Raises VolumeError and OSError."""
     spec = volume.spec
-    if spec.volume_mode == BLOCK:
-        raise VolumeError("block devices are not passed on by this kubelet")
-    if spec.host_path is not None:
+    is_block = spec.volume_mode == BLOCK
+    if spec.host_path is not None and not is_block:
         return set_up_host_path(spec.host_path)
     if spec.local is not None:
         place = Path(spec.local.path)
         if not place.exists():
             raise VolumeError(f'path "{place}" does not exist')
+        if is_block != stat.S_ISBLK(place.stat().st_mode):
+            raise VolumeError(f'path "{place}" is {"no" if is_block else "a"} block device')
         return place
     raise VolumeError("this kind of volume is not supported by this kubelet")
 

@@ -112,8 +112,6 @@ def container_mounts(
 ) -> list[pb.Mount]:
     """The container's mounts; makes message file and subPath mounts. Raises ConfigError if one is
     impossible."""
-    for device in container.volume_devices:
-        raise ConfigError(f'cannot find volume "{device.name}" to pass into container "{container.name}"')
     mounts = [
         _volume_mount(container, index, mount, sources) for index, mount in enumerate(container.volume_mounts)
     ]
@@ -129,11 +127,25 @@ def container_mounts(
     return mounts
 
 
+def container_devices(container: EphemeralContainerCommon, sources: MountSources) -> list[pb.Device]:
+    """The container's block volumes (volumeDevices). Raises ConfigError."""
+    devices = []
+    for device in container.volume_devices:
+        volume = sources.volumes.get(device.name)
+        if volume is None or not volume.device:
+            raise ConfigError(f'cannot find volume "{device.name}" to pass into container "{container.name}"')
+        permissions = "r" if volume.read_only else "mrw"
+        devices.append(
+            pb.Device(container_path=device.device_path, host_path=str(volume.path), permissions=permissions)
+        )
+    return devices
+
+
 def _volume_mount(
     container: EphemeralContainerCommon, index: int, mount: VolumeMount, sources: MountSources
 ) -> pb.Mount:
     volume = sources.volumes.get(mount.name)
-    if volume is None:
+    if volume is None or volume.device:
         raise ConfigError(f'cannot find volume "{mount.name}" to mount into container "{container.name}"')
     target = mount.mount_path if mount.mount_path.startswith("/") else f"/{mount.mount_path}"
     made = pb.Mount(

@@ -237,6 +237,10 @@ class PodTokens:
         """The earliest time at which a token is to be renewed; None without tokens."""
         return min((token.renew_at for token in self._tokens.values()), default=None)
 
+    def expires(self, key: TokenKey) -> datetime:
+        """When the token that `get` has returned does."""
+        return self._tokens[key].ends_at
+
     async def get(self, pod: Pod, key: TokenKey) -> str:
         """A valid token, renewed if due. Raises StatusError or OSError if there is none."""
         known, now = self._tokens.get(key), self._clock.now()

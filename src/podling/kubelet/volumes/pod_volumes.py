@@ -19,7 +19,7 @@ so that what a killed kubelet leaves is found.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -32,11 +32,15 @@ from podling.kubelet.pod.directories import PodDirectory
 from podling.kubelet.pod.sandbox import NodeFacts, runtime_handler
 from podling.kubelet.volumes.claimed import volumes_of_claims
 from podling.kubelet.volumes.container_mounts import MountSources, is_asked
+from podling.kubelet.volumes.csi import CsiVolume, of_persistent_volume, of_pod, tokens_of
+from podling.kubelet.volumes.csi_mounts import CsiMounts
 from podling.kubelet.volumes.files import VolumeError
 from podling.kubelet.volumes.objects import (
+    DEFAULT_TOKEN_SECONDS,
     Objects,
     PodTokens,
     Sources,
+    TokenKey,
     WatchedObjects,
     referenced_tokens,
     tells_of_pod,
@@ -51,15 +55,19 @@ from podling.kubelet.volumes.set_up import (
 )
 from podling.model.errors import StatusError
 from podling.model.rules.references import volume_claims_of
-from podling.model.time import Clock
+from podling.model.time import Clock, rfc3339
 from podling.model.types.container import Container, EphemeralContainerCommon
+from podling.model.types.persistent_volume import PersistentVolume
 from podling.model.types.pod import Pod
 from podling.model.types.references import ResourceFieldSelector
+from podling.model.types.storage import CSITokenRequest
 from podling.model.types.volume import ImageVolumeSource
 from podling.process.mounts import mount_image, unmount_under
 from podling.process.waits import Backoff, woken
 
 RETRY = Backoff(0.5, 122.0)
+CSI_PERIOD = 60.0
+"""Seconds after which CSI volumes are published again, where drivers want it, and grown, where they grew."""
 _PREFIX = "podling"
 """Of the names under which the runtime holds images."""
 
@@ -89,6 +97,8 @@ class VolumeNode(Protocol):
     def runtime(self) -> Runtime: ...
     @property
     def watched(self) -> WatchedObjects: ...
+    @property
+    def csi(self) -> CsiMounts: ...
 
 
 class VolumeObjects(Protocol):
@@ -118,6 +128,8 @@ class PodVolumes:
         self._sources = Sources(node.watched, self._stale.set)
         self._tokens = PodTokens(node.client, node.clock)
         self._images = ImageVolumes(directory, node.runtime)
+        self._csi: Mapping[str, CsiVolume] = {}
+        """By the pod's names, the volumes of CSI drivers."""
         self.mounted: Mapping[str, MountedVolume] = {}
 
     def begin(self, pod: Pod, tasks: asyncio.TaskGroup, done: Callable[[], None]) -> None:
@@ -159,7 +171,7 @@ class PodVolumes:
         return MountSources(self._directory, mounted, environment, recursive_read_only=recursive)
 
     async def tear_down(self) -> None:
-        """Unmount and delete them. Raises OSError and RuntimeFault."""
+        """Unmount and delete them. Raises VolumeError, OSError and RuntimeFault."""
         if self._task is not None:
             self._task.cancel()
         if self._thread is not None:
@@ -168,6 +180,7 @@ class PodVolumes:
         self.mounted = {}
         self._record.volumes_ready = False
         await self._images.release()
+        await self._node.csi.give_back(self._directory)
         await asyncio.to_thread(self._directory.remove_volumes)
 
     async def _keep(self, done: Callable[[], None]) -> None:
@@ -193,12 +206,15 @@ class PodVolumes:
                         wait = max((at - self._node.clock.now()).total_seconds(), 0.0)
                     retry.reset()
                 done()
-                may_change = self._sources.followed or self._tokens.renew_at is not None
+                may_change = bool(self._sources.followed or self._tokens.renew_at or self._csi)
+                if self._csi and record.volumes_ready:
+                    wait = min(wait or CSI_PERIOD, CSI_PERIOD)
                 if record.volumes_ready and not may_change and not any(map(tells_of_pod, pod.spec.volumes)):
                     return
                 await woken(self._stale, wait)
         finally:
             self._sources.leave_all()
+            self._node.csi.drivers.leave(self._stale.set)
 
     async def _lay_out(self, pod: Pod) -> Mapping[str, MountedVolume]:
         """Read the objects of the volumes, and set up or update these. Raises VolumeError, StatusError and
@@ -206,8 +222,9 @@ class PodVolumes:
         if pod.spec.resource_claims:
             raise ClaimsError("Failed to prepare dynamic resources: podling has no DRA drivers")
         objects = await self._node.objects.for_volumes(pod)
-        if not self._record.volumes_ready and any(volume_claims_of(pod)):
+        if (self._csi or not self._record.volumes_ready) and any(volume_claims_of(pod)):
             objects.volumes.update(await volumes_of_claims(self._node.client, pod))
+        self._csi = csi_volumes(pod, objects.volumes)
         self._sources.follow(pod, objects)
         for volume in pod.spec.volumes:
             for key in referenced_tokens((volume,)):
@@ -221,7 +238,8 @@ class PodVolumes:
             return resource_value(pod, selector, "", allocatable)
 
         memory = allocatable["memory"].value()
-        layout = Layout(pod, self._directory, objects, resource, self._node.clock.now(), memory)
+        ready = await self._of_drivers(pod)
+        layout = Layout(pod, self._directory, objects, resource, self._node.clock.now(), memory, ready)
         if self._record.volumes_ready:
             await self._in_thread(update_volumes, layout)
             return self.mounted
@@ -231,11 +249,50 @@ class PodVolumes:
             return set_up_volumes(layout)
         return await self._in_thread(set_up_volumes, layout)
 
+    async def _of_drivers(self, pod: Pod) -> dict[str, MountedVolume]:
+        """Have the CSI volumes mounted; keep those up to date that are. Raises VolumeError, StatusError and
+        OSError."""
+        csi, ready = self._node.csi, {}
+
+        async def tokens(requests: Sequence[CSITokenRequest]) -> str:
+            keys = [
+                TokenKey(one.audience, one.expiration_seconds or DEFAULT_TOKEN_SECONDS) for one in requests
+            ]
+            texts = [await self._tokens.get(pod, key) for key in keys]
+            return tokens_of(
+                (key.audience, text, rfc3339(self._tokens.expires(key)))
+                for key, text in zip(keys, texts, strict=True)
+            )
+
+        if self._csi:
+            # A driver that comes back is what a failure waits for.
+            csi.drivers.follow(self._stale.set)
+        for name, volume in self._csi.items():
+            if self._record.volumes_ready:
+                await csi.again(pod, self._directory, volume, tokens)
+            else:
+                path = await csi.mount(pod, self._directory, volume, tokens)
+                ready[name] = MountedVolume(path, volume.read_only, device=volume.block)
+        return ready
+
     async def _in_thread(
         self, work: Callable[[Layout], Mapping[str, MountedVolume]], layout: Layout
     ) -> Mapping[str, MountedVolume]:
         self._thread = asyncio.get_running_loop().run_in_executor(None, work, layout)
         return await asyncio.shield(self._thread)
+
+
+def csi_volumes(pod: Pod, claimed: Mapping[str, PersistentVolume]) -> dict[str, CsiVolume]:
+    """By the pod's names, the volumes of CSI drivers."""
+    found = {}
+    for volume in pod.spec.volumes:
+        bound, claim = claimed.get(volume.name), volume.persistent_volume_claim
+        if volume.csi is not None:
+            found[volume.name] = of_pod(pod, volume)
+        elif bound is not None and bound.spec.csi is not None:
+            read_only = claim is not None and claim.read_only
+            found[volume.name] = of_persistent_volume(bound, read_only=read_only)
+    return found
 
 
 def _facts(pod: Pod) -> object:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,7 @@ from podling.kubelet.volumes.host import (
 )
 from podling.kubelet.volumes.objects import Objects
 from podling.kubelet.volumes.projections import ResourceValue, downward_api_payload, projected_payload
+from podling.model.rules.volume_binding import BLOCK
 from podling.model.types.persistent_volume import PersistentVolume
 from podling.model.types.pod import Pod
 from podling.model.types.volume import EmptyDirVolumeSource, Volume
@@ -84,6 +86,8 @@ class MountedVolume(msgspec.Struct, frozen=True):
     sealed: bool = False
     """The mount itself is read-only, nosuid, nodev and noexec. The container's mount is then not marked
     read-only, as the runtime's remount would drop the other flags."""
+    device: bool = False
+    """It is a block device, for `volumeDevices`."""
 
 
 class SetUpError(VolumeError):
@@ -104,6 +108,8 @@ class Layout(msgspec.Struct, frozen=True):
     now: datetime
     memory: int
     """The node's allocatable memory in bytes."""
+    ready: Mapping[str, MountedVolume] = msgspec.field(default_factory=dict)
+    """By name, the volumes that drivers have set up."""
 
     @property
     def pod_memory(self) -> int:
@@ -141,6 +147,8 @@ def update_volumes(layout: Layout) -> dict[str, MountedVolume]:
 
 def _set_up(volume: Volume, layout: Layout) -> MountedVolume:
     group = layout.group
+    if (ready := layout.ready.get(volume.name)) is not None:
+        return ready
     try:
         if volume.host_path is not None:
             return MountedVolume(set_up_host_path(volume.host_path))
@@ -187,12 +195,16 @@ def _payload(volume: Volume, layout: Layout) -> tuple[str, Payload]:
 def _claimed(volume: Volume, claimed: PersistentVolume, layout: Layout) -> MountedVolume:
     """Named in messages as the volume is, not as the pod names it."""
     source, context = volume.persistent_volume_claim, layout.pod.spec.security_context
-    mounted = MountedVolume(Path(), read_only=source is not None and source.read_only)
+    mounted = MountedVolume(
+        Path(),
+        read_only=source is not None and source.read_only,
+        device=claimed.spec.volume_mode == BLOCK,
+    )
     try:
         mounted = replace(mounted, path=place_of(claimed))
         group = layout.group
         # As in Kubernetes, directories of the host keep their groups.
-        if group is not None and claimed.spec.local is not None and not mounted.read_only:
+        if group is not None and claimed.spec.local is not None and not mounted.read_only | mounted.device:
             sparing = context is not None and context.fs_group_change_policy == "OnRootMismatch"
             if not sparing or not has_group(mounted.path, group):
                 set_group(mounted.path, group)

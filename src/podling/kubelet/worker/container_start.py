@@ -27,7 +27,7 @@ from podling.kubelet.pod.actions import StartContainer
 from podling.kubelet.pod.containers import ConfigError, ContainerType, StartError, all_containers, refused
 from podling.kubelet.pod.directories import PodDirectory, log_path
 from podling.kubelet.pod.observed import ContainerState, ObservedContainer
-from podling.kubelet.volumes.container_mounts import container_mounts
+from podling.kubelet.volumes.container_mounts import container_devices, container_mounts
 from podling.kubelet.volumes.env_files import read_env_files
 from podling.kubelet.volumes.pod_volumes import PodVolumes, as_container, image_volumes
 from podling.kubelet.worker.context import NodeContext
@@ -162,9 +162,10 @@ class ContainerStart:
         values = environment(self.pod, self._container, sources)
         mounted = await volumes.mount_sources(self._container, self._volume_images, values)
         mounts = container_mounts(self._container, self._action, mounted)
+        devices = container_devices(self._container, mounted)
         directory.container_logs(self._action.name).mkdir(mode=0o755, parents=True, exist_ok=True)
         users = self._sandbox_config.linux.security_context.namespace_options.userns_options
-        inputs = ContainerInputs(self._image.id, self._image.user, values, mounts, users)
+        inputs = ContainerInputs(self._image.id, self._image.user, values, mounts, users, devices)
         return container_config(self.pod, self._container, self._action, inputs, facts)
 
     def say(self, reason: str, message: str) -> None:

@@ -17,6 +17,7 @@ from podling.kubelet.metrics.counters import ContainerCounts, PodCounts
 from podling.kubelet.node.reporter import NodeReporter
 from podling.kubelet.node.shared import Allocations, KnownFeatures, NodePressure, NodeServices
 from podling.kubelet.pod.sandbox import NodeFacts
+from podling.kubelet.volumes.csi_mounts import CsiMounts
 from podling.kubelet.volumes.objects import (
     Objects,
     WatchedObjects,
@@ -96,4 +97,5 @@ class NodeContext(msgspec.Struct, frozen=True):
     pod_counts: PodCounts
     pressure: NodePressure
     clock: Clock
+    csi: CsiMounts
     admit: Admit = admit_all

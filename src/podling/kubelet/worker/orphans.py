@@ -17,12 +17,12 @@ from podling.kubelet.cri_config.container import CONTAINER_TYPE, restored
 from podling.kubelet.files import tree
 from podling.kubelet.host.cgroups import Cgroups
 from podling.kubelet.pod.containers import ALWAYS, ContainerType, type_of_label
-from podling.kubelet.pod.directories import stored_pods
+from podling.kubelet.pod.directories import PodDirectory, stored_pods
+from podling.kubelet.volumes.csi_records import records_of
 from podling.kubelet.worker.observe import RuntimePod
 from podling.model.types.container import Container, EphemeralContainer
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.pod import Pod, PodSpec
-from podling.process.mounts import unmount_under
 
 log = logging.getLogger(__name__)
 
@@ -46,15 +46,19 @@ def orphan(uid: str, found: RuntimePod, node_name: str) -> Pod:
     return Pod(metadata=meta, spec=spec)
 
 
-def remove_leftovers(config: KubeletConfig, cgroups: Cgroups, known: Collection[str]) -> None:
-    """Files and cgroups of pods that are not `known`. Blocking: run it off the event loop."""
+def remove_leftovers(config: KubeletConfig, cgroups: Cgroups, known: Collection[str]) -> list[str]:
+    """Files and cgroups of pods that are not `known`. Returns the pods that have left volumes which only
+    their drivers can take back. Blocking: run it off the event loop."""
+    of_drivers = []
     for uid in stored_pods(config.pods_dir):
         if uid in known:
             continue
-        directory = config.pods_dir / uid
+        directory = PodDirectory(config.pods_dir, config.log_dir, "", "", uid)
         try:
-            unmount_under(directory)
-            tree.remove(directory)
+            if any(records_of(directory)):
+                of_drivers.append(uid)
+            else:
+                directory.remove()
         except OSError as error:
             log.warning("what pod %s left cannot be removed: %s", uid, error)
     with suppress(FileNotFoundError):
@@ -66,3 +70,4 @@ def remove_leftovers(config: KubeletConfig, cgroups: Cgroups, known: Collection[
                     tree.remove(Path(entry.path))
     for uid in cgroups.pods() - set(known):
         cgroups.remove(uid)
+    return of_drivers

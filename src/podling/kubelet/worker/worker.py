@@ -36,6 +36,7 @@ from podling.kubelet.status.conditions import with_foreign_conditions
 from podling.kubelet.status.container_status import status_changes_at
 from podling.kubelet.status.pod_status import pod_status, status_events
 from podling.kubelet.status.writer import StatusWriter, may_coalesce
+from podling.kubelet.volumes.files import VolumeError
 from podling.kubelet.volumes.pod_volumes import PodVolumes
 from podling.kubelet.worker.context import NodeContext
 from podling.kubelet.worker.executor import PodActions
@@ -395,6 +396,6 @@ class PodEnding:
             try:
                 await step()
                 return
-            except (OSError, RuntimeFault) as error:
+            except (OSError, RuntimeFault, VolumeError) as error:
                 log.warning("%s not given back: %s", what, error)
             await asyncio.sleep(wait.next())

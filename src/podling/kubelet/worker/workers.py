@@ -290,5 +290,6 @@ async def _stop(runtime: Runtime, pod: RuntimePod, worker: PodWorker | None) -> 
 
 def unmount_volumes(config: KubeletConfig) -> None:
     """Unmount the volumes of all pods, on a node that stops."""
-    if config.pods_dir.exists():
-        unmount_under(config.pods_dir)
+    for directory in (config.pods_dir, config.csi_dir):
+        if directory.exists():
+            unmount_under(directory)

@@ -7,48 +7,20 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from csi_driver import CsiDriver
-from podling.apiserver.assemble import ApiServer
-from podling.apiserver.http.local import LocalTransport
-from podling.apiserver.kinds.kinds import KINDS
-from podling.apiserver.request.request import User
 from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.kubelet.csi import registration_pb2 as pb
 from podling.kubelet.csi.node_object import NODE_IDS
 from podling.kubelet.csi.registration import CsiDrivers, fault_of
-from podling.model.time import SystemClock
-from podling.model.types.meta import ObjectMeta
 from podling.model.types.node import Node
-from podling.model.types.rbac import AUTHENTICATED, MASTERS
 from podling.model.types.storage import CSINode
-from podling.storage.memory import MemoryStorage
 
 Entry = tuple[str, str, list[str], int | None]
 """Of a CSINode: name, node id, topology keys, most volumes."""
-
-
-async def nowhere(*_: Any) -> Any:
-    raise AssertionError("there are no nodes")
-
-
-@pytest.fixture
-async def clients() -> AsyncIterator[tuple[Client, Client]]:
-    """Of the node n1, which may do what nodes may, and of an administrator."""
-    storage = MemoryStorage()
-    server = ApiServer.build(storage, KINDS, clock=SystemClock(), connector=nowhere)
-    await server.start()
-    await server.have_default_roles()
-    users = User("system:node:n1", ("system:nodes", AUTHENTICATED)), User("root", (MASTERS, AUTHENTICATED))
-    node, root = (Client(LocalTransport(server.handle, user)) for user in users)
-    await node.create(Node(metadata=ObjectMeta(name="n1", labels={"zone": "a"})))
-    yield node, root
-    server.close()
-    await storage.close()
 
 
 class Drivers:
@@ -66,7 +38,7 @@ class Drivers:
         def entries(found: CSINode | None) -> list[Entry]:
             listed = found.spec.drivers if found else []
             return [
-                (one.name, one.node_id, one.topology_keys, one.allocatable and one.allocatable.count)
+                (one.name, one.node_id, one.topology_keys, one.allocatable.count if one.allocatable else None)
                 for one in listed
             ]
 

@@ -104,7 +104,11 @@ async def test_the_claim_that_a_pod_brings_is_its_own(uid: str, is_ours: bool) -
 @pytest.mark.parametrize(
     ("spec", "why"),
     [
-        ({"volumeMode": "Block", "local": {"path": "/"}}, "block devices are not passed on by this kubelet"),
+        ({"volumeMode": "Block", "local": {"path": "/"}}, 'path "/" is no block device'),
+        (
+            {"volumeMode": "Block", "hostPath": {"path": "/"}},
+            "this kind of volume is not supported by this kubelet",
+        ),
         ({"local": {"path": "/no/such"}}, 'path "/no/such" does not exist'),
         ({"nfs": {"server": "a", "path": "/"}}, "this kind of volume is not supported by this kubelet"),
         (

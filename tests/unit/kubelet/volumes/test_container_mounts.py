@@ -11,7 +11,7 @@ from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.pod.actions import StartContainer
 from podling.kubelet.pod.containers import ConfigError, ContainerType
 from podling.kubelet.pod.directories import PodDirectory
-from podling.kubelet.volumes.container_mounts import MountSources, container_mounts
+from podling.kubelet.volumes.container_mounts import MountSources, container_devices, container_mounts
 from podling.kubelet.volumes.set_up import MountedVolume
 from podling.model.types.container import Container, VolumeDevice, VolumeMount
 
@@ -95,10 +95,25 @@ def test_what_cannot_be_mounted_is_refused_in_kubernetes_words(
     assert str(fault.value).endswith(why)
 
 
-def test_a_block_device_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("read_only", "permissions"), [(False, "mrw"), (True, "r")])
+def test_a_block_volume_is_a_device(tmp_path: Path, read_only: bool, permissions: str) -> None:
     container = Container(name="app", volume_devices=[VolumeDevice(name="disk", device_path="/dev/x")])
-    with pytest.raises(ConfigError, match='cannot find volume "disk" to pass into container "app"'):
-        mounts(tmp_path, container)
+    volume = MountedVolume(Path("/dev/sdb"), read_only, device=True)
+    sources = MountSources(PodDirectory(tmp_path, tmp_path, "ns", "web", "u"), {"disk": volume}, {})
+    assert container_devices(container, sources) == [
+        pb.Device(container_path="/dev/x", host_path="/dev/sdb", permissions=permissions)
+    ]
+    mounting = Container(name="app", volume_mounts=[VolumeMount(name="disk", mount_path="/m")])
+    with pytest.raises(ConfigError, match='cannot find volume "disk" to mount into container "app"'):
+        container_mounts(mounting, START, sources)
+
+
+@pytest.mark.parametrize("volumes", [{}, VOLUMES])
+def test_what_is_no_device_is_not_passed_on(tmp_path: Path, volumes: dict[str, MountedVolume]) -> None:
+    container = Container(name="app", volume_devices=[VolumeDevice(name="v", device_path="/dev/x")])
+    sources = MountSources(PodDirectory(tmp_path, tmp_path, "ns", "web", "u"), volumes, {})
+    with pytest.raises(ConfigError, match='cannot find volume "v" to pass into container "app"'):
+        container_devices(container, sources)
 
 
 def test_a_runtime_that_mounts_images_is_told_image_and_path(tmp_path: Path) -> None:
