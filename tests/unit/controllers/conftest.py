@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ import pytest
 
 from podling.apiserver.assemble import ApiServer
 from podling.apiserver.http.local import LocalTransport
+from podling.apiserver.kinds.kind import storage_key
 from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.paths.discovery import Discovery
 from podling.apiserver.request.request import User
@@ -26,11 +28,13 @@ from podling.client.informer import Informers
 from podling.controllers.controller import Controller
 from podling.model.codec.json import from_data
 from podling.model.errors import StatusError
+from podling.model.scheme import resource_of
 from podling.model.types.core import Namespace, ServiceAccount
 from podling.model.types.meta import KubeObject
 from podling.model.types.networking import ServiceCIDR
 from podling.model.types.pod import Pod
 from podling.model.types.rbac import AUTHENTICATED, MASTERS
+from podling.storage.interface import Write
 from podling.storage.memory import MemoryStorage
 
 T = TypeVar("T", bound=KubeObject)
@@ -67,10 +71,12 @@ class Recorder:
 
 
 class Cluster:
-    def __init__(self, tasks: asyncio.TaskGroup, clock: HandClock, server: ApiServer) -> None:
+    def __init__(
+        self, tasks: asyncio.TaskGroup, clock: HandClock, server: ApiServer, storage: MemoryStorage
+    ) -> None:
         self._tasks = tasks
         self.clock = clock
-        self._server = server
+        self.server, self.storage = server, storage
         self.client = self._of("root", MASTERS)
         self.account = partial(in_process, self._of)
         self.informers = Informers(self._of(CONTROLLERS))
@@ -78,7 +84,7 @@ class Cluster:
         self._controllers: list[Controller[Any]] = []
 
     def _of(self, user: str, *groups: str) -> Client:
-        return Client(LocalTransport(self._server.handle, User(user, (*groups, AUTHENTICATED))))
+        return Client(LocalTransport(self.server.handle, User(user, (*groups, AUTHENTICATED))))
 
     async def run(self, *controllers: Controller[Any]) -> None:
         """Begin with what is there."""
@@ -138,8 +144,18 @@ class Cluster:
             lags = True
             while lags:
                 await asyncio.sleep(0)
-                listed = await self.client.list(type_, namespace, field_selector=fields)
-                lags = versions(informer.items()) != versions(listed.items)
+                if fields:
+                    listed = await self.client.list(type_, namespace, field_selector=fields)
+                    lags = versions(informer.items()) != versions(listed.items)
+                else:
+                    lags = versions(informer.items()) != await self._stored(type_, namespace)
+
+    async def _stored(self, type_: type[KubeObject], namespace: str) -> set[tuple[str, str, str]]:
+        """As `versions` of a list, of which nothing need be decoded."""
+        resource = resource_of(type_)
+        records = (await self.storage.list(storage_key(resource, namespace))).records
+        places = [record.key.removeprefix(storage_key(resource)).rpartition("/") for record in records]
+        return {(p[0], p[2], str(record.revision)) for p, record in zip(places, records, strict=True)}
 
     def close(self) -> None:
         for controller in self._controllers:
@@ -154,9 +170,10 @@ async def _nowhere(*_: Any) -> Response:
     raise AssertionError("there are no nodes")
 
 
-@pytest.fixture
-async def cluster() -> AsyncIterator[Cluster]:
+@asynccontextmanager
+async def _cluster(before: Sequence[Write]) -> AsyncIterator[Cluster]:
     storage, clock = MemoryStorage(), HandClock()
+    await storage.commit(before)
     server = ApiServer.build(
         storage,
         KINDS,
@@ -166,14 +183,9 @@ async def cluster() -> AsyncIterator[Cluster]:
         families=("IPv4", "IPv6"),
     )
     await server.start()
-    await server.have_default_roles()
     try:
         async with asyncio.TaskGroup() as tasks:
-            made = Cluster(tasks, clock, server)
-            for namespace in ("ns", "default", "kube-node-lease"):
-                await made.make(Namespace, namespace, "")
-                await made.make(ServiceAccount, "default", namespace)
-            await made.make(ServiceCIDR, "kubernetes", "", spec={"cidrs": ["10.96.0.0/16"]})
+            made = Cluster(tasks, clock, server, storage)
             yield made
             made.close()
             raise Over
@@ -181,3 +193,25 @@ async def cluster() -> AsyncIterator[Cluster]:
         """The way out of a task group whose tasks never end."""
     server.close()
     await storage.close()
+
+
+async def _begin() -> Sequence[Write]:
+    async with _cluster(()) as cluster:
+        await cluster.server.have_default_roles()
+        for namespace in ("ns", "default", "kube-node-lease"):
+            await cluster.make(Namespace, namespace, "")
+            await cluster.make(ServiceAccount, "default", namespace)
+        await cluster.make(ServiceCIDR, "kubernetes", "", spec={"cidrs": ["10.96.0.0/16"]})
+        return [Write(record.key, record.value, None) for record in (await cluster.storage.list("")).records]
+
+
+@pytest.fixture(scope="session")
+def beginning() -> Sequence[Write]:
+    """What every cluster has, written once: its roles take as long as the whole server."""
+    return asyncio.run(_begin())
+
+
+@pytest.fixture
+async def cluster(beginning: Sequence[Write]) -> AsyncIterator[Cluster]:
+    async with _cluster(beginning) as made:
+        yield made

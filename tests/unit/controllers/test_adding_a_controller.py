@@ -38,6 +38,8 @@ def every(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 async def test_it_does_its_work_among_the_others(every: Any, cluster: Cluster) -> None:
+    # As a server does that starts where these rights are new.
+    await cluster.server.have_default_roles()
     await cluster.pod("a")
     given = cluster.account, cluster.informers, cluster.events, cluster.clock
     await cluster.run(*every.rest(*given, None, type_check))
