@@ -220,7 +220,7 @@ changes = st.lists(
         st.tuples(st.just("namespace"), st.just("default"), st.booleans()),
         st.tuples(st.just("ask"), st.sampled_from(NAMES), st.just(None)),
     ),
-    max_size=20,
+    max_size=10,
 )
 
 

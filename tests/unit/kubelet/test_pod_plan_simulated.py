@@ -473,15 +473,16 @@ def outcome_of(policy: str, code: int) -> str:
     return "Failed" if code and policy == "Never" else "Succeeded"
 
 
-def live(world: World, codes: dict[str, int], crash_at: int, done: int) -> None:
-    """Containers end as `codes` say, once, and well afterwards; the kubelet crashes once, at a step."""
+def live(world: World, codes: dict[str, int], crash_at: int, done: int) -> int:
+    """Containers end as `codes` say, once, and well afterwards; the kubelet crashes once, at a step. Returns
+    how many steps it took."""
     for step in range(60):
         made = world.sync()
         if step == crash_at:
             world.crash(done)
             continue
         if not world.in_flight and not made.wake_at and at_peace(world, made):
-            return
+            return step + 1
         for action in list(world.in_flight):
             world.apply(action)
         for container in [c for c in world.containers if c.running]:
@@ -524,11 +525,16 @@ def test_every_policy_with_every_outcome_and_a_crash_at_every_step(
     expected = outcome_of(own_of_app or policy, code_of_app)
     if code_of_init and (own_of_init or policy) == "Never":
         expected = "Failed"
-    for crash_at in range(-1, 10):
+
+    def steps(crash_at: int, done: int) -> int:
+        world = World(scene, "i / a", policy)
+        world.pod.spec.init_containers[0].restart_policy = own_of_init
+        world.pod.spec.containers[0].restart_policy = own_of_app
+        taken = live(world, {"i": code_of_init, "a": code_of_app}, crash_at, done)
+        assert world.pod.status.phase == expected, (crash_at, done)
+        assert world.started[0].name == "i"
+        return taken
+
+    for crash_at in range(steps(-1, 0)):
         for done in (0, 0x1FF) if crash_at % 2 else (0, 0x0FF):
-            world = World(scene, "i / a", policy)
-            world.pod.spec.init_containers[0].restart_policy = own_of_init
-            world.pod.spec.containers[0].restart_policy = own_of_app
-            live(world, {"i": code_of_init, "a": code_of_app}, crash_at, done)
-            assert world.pod.status.phase == expected, (crash_at, done)
-            assert world.started[0].name == "i"
+            steps(crash_at, done)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 TEMPLATE = {"spec": {"containers": [{"name": "a", "image": "i"}], "restartPolicy": "Never"}}
 MANY = 12
+APART = 8
+"""Writes from one kill to the next."""
 
 
 class Killed(Exception):
@@ -184,13 +186,15 @@ async def story(world: World, **spec: Any) -> None:
 
 @pytest.mark.parametrize(("mode", "is_done"), [("Indexed", False), ("NonIndexed", True)])
 async def test_killed_at_each_write(cluster: Cluster, mode: str, is_done: bool) -> None:
-    """`is_done`: whether the write is done that the controller gets no answer to."""
+    """`is_done`: whether the write is done that the controller gets no answer to. What one life began is over
+    long before the next kill."""
     whole = await begun(cluster, "work", [])
     await story(whole, completionMode=mode)
     writes = (1 << 30) - whole._mortal.left
     assert writes > 20
-    for at in range(1, writes + 1):
-        await story(await begun(cluster, f"work{at}", [(at, is_done)]), completionMode=mode)
+    for first in range(1, APART + 1):
+        kills = [(first, is_done), *[(APART, is_done)] * (writes // APART)]
+        await story(await begun(cluster, f"work{first}", kills), completionMode=mode)
 
 
 async def begun(cluster: Cluster, name: str, kills: list[tuple[int, bool]]) -> World:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 LABELS = {"app": "web"}
 LIVES = 200
+DEATHS = [(1, True), (1, False), (2, True), (3, False)]
+"""The writes of each life, and whether the next one dies unmade or with its answer."""
 
 Check = Callable[[], Awaitable[None]]
 Born = Callable[[Client], list[Controller[Any]]]
@@ -93,8 +95,7 @@ async def lived(
     raise AssertionError(f"not done after {LIVES} lives")
 
 
-@pytest.mark.parametrize("answers", [True, False])
-@pytest.mark.parametrize("writes", [1, 2, 3, 7])
+@pytest.mark.parametrize(("writes", "answers"), DEATHS)
 @pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
 async def test_a_stateful_set(cluster: Cluster, policy: str, writes: int, answers: bool) -> None:
     def born(client: Client) -> list[Controller[Any]]:
@@ -153,8 +154,7 @@ async def test_a_stateful_set(cluster: Cluster, policy: str, writes: int, answer
     assert [pod.metadata.name for pod in await pods(cluster)] == ["web-0"]
 
 
-@pytest.mark.parametrize("answers", [True, False])
-@pytest.mark.parametrize("writes", [1, 2, 3, 7])
+@pytest.mark.parametrize(("writes", "answers"), DEATHS)
 @pytest.mark.parametrize("surge", [0, 2])
 async def test_a_daemon_set(cluster: Cluster, surge: int, writes: int, answers: bool) -> None:
     for number in range(5):
@@ -204,8 +204,7 @@ async def test_a_daemon_set(cluster: Cluster, surge: int, writes: int, answers: 
     assert len(await cluster.names(ControllerRevision, "ns")) == 2
 
 
-@pytest.mark.parametrize("answers", [True, False])
-@pytest.mark.parametrize("writes", [1, 2, 3, 7])
+@pytest.mark.parametrize(("writes", "answers"), DEATHS)
 @pytest.mark.parametrize(("surge", "unavailable"), [(2, 0), (0, 2), (1, 1)])
 async def test_a_deployment(
     cluster: Cluster, surge: int, unavailable: int, writes: int, answers: bool
