@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import leftovers
-from peer.server import Server, running, until_ready, write_kubeconfig
+from peer.server import Server, running, until_listening, until_ready, write_kubeconfig
 from podling.machine.pki import Authority
 from podling.model.types.rbac import MASTERS
 from ports import free_port
@@ -87,7 +87,8 @@ def etcd_server(
     program: Path, directory: Path, *, durable: bool, tls: Mapping[str, object] | None = None
 ) -> Iterator[str]:
     """Its URL, https with `tls`, which are flags."""
-    client, peers = (f"{scheme}://{HOST}:{free_port()}" for scheme in ("https" if tls else "http", "http"))
+    port = free_port()
+    client, peers = f"{'https' if tls else 'http'}://{HOST}:{port}", f"http://{HOST}:{free_port()}"
     flags = {
         "name": "peer",
         "data-dir": directory / "etcd",
@@ -97,12 +98,16 @@ def etcd_server(
         "initial-advertise-peer-urls": peers,
         "initial-cluster": f"peer={peers}",
         "unsafe-no-fsync": str(not durable).lower(),
+        # Milliseconds. It leads itself, and begins once it has waited for others.
+        "heartbeat-interval": 20,
+        "election-timeout": 200,
         "log-level": "error",
         **(tls or {}),
     }
     command = [str(program), *(f"--{name}={value}" for name, value in flags.items())]
     (directory / ETCD_URL).write_text(client)
-    with running(command, directory / "etcd.log"):
+    with running(command, directory / "etcd.log") as process:
+        until_listening(HOST, port, process, directory / "etcd.log")
         yield client
 
 

@@ -169,6 +169,21 @@ def until_ready(server: Server, process: subprocess.Popen[bytes], log: Path, pat
     raise RuntimeError(f"{server.name} did not start:\n{log.read_text()[-4000:]}")
 
 
+def until_listening(host: str, port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Returns when the program accepts connections: a client that comes too early waits a second before it
+    tries again. Raises RuntimeError with its log if it ends before."""
+    while True:
+        try:
+            return socket.create_connection((host, port), timeout=30).close()
+        except ConnectionRefusedError:
+            pass
+        try:
+            process.wait(0.02)
+        except subprocess.TimeoutExpired:
+            continue
+        raise RuntimeError(f"{process.args!r} did not start:\n{log.read_text()[-4000:]}")
+
+
 def write_kubeconfig(server: Server) -> None:
     """Where the server says it is, for kubectl and whatever else reads one."""
     config = {
