@@ -29,14 +29,20 @@ class _Readable(BaseHTTPRequestHandler):
     """Kubernetes' answers, with documents that kubectl can read: see `level`."""
 
     kubernetes: ClassVar[Server]
+    told: ClassVar[dict[tuple[str, str], tuple[int, str, bytes]]]
+    """Code, type and body by path and accepted type: each `kubectl` asks for the same again."""
 
     def do_GET(self) -> None:
         accept = "application/json" if self.path.startswith("/openapi/") else self.headers["Accept"]
-        answer = self.kubernetes.ask("GET", self.path, Accept=accept)
-        body = level(answer.body) if self.path.startswith(DOCUMENTS) else answer.body
-        data = (body if isinstance(body, str) else json.dumps(body)).encode()
-        self.send_response(answer.code)
-        self.send_header("Content-Type", answer.headers["Content-Type"])
+        asked = self.path, accept
+        if asked not in self.told:
+            answer = self.kubernetes.ask("GET", self.path, Accept=accept)
+            body = level(answer.body) if self.path.startswith(DOCUMENTS) else answer.body
+            made = (body if isinstance(body, str) else json.dumps(body)).encode()
+            self.told[asked] = answer.code, answer.headers["Content-Type"], made
+        code, content_type, data = self.told[asked]
+        self.send_response(code)
+        self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
@@ -48,7 +54,7 @@ class _Readable(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def readable(kubernetes: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Reached without TLS."""
-    handler = type("Handler", (_Readable,), {"kubernetes": kubernetes})
+    handler = type("Handler", (_Readable,), {"kubernetes": kubernetes, "told": {}})
     with ThreadingHTTPServer((kubernetes.host, 0), handler) as listening:
         Thread(target=listening.serve_forever, daemon=True).start()
         kubeconfig = tmp_path_factory.mktemp("readable") / "kubeconfig"
