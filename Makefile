@@ -13,7 +13,7 @@ check:  ## ruff, mypy, import contracts
 	lint-imports
 
 unit:  ## the unit tests, on all cores (no root)
-	pytest -q -n auto --maxprocesses=4 tests/unit
+	pytest -q -n auto --maxprocesses=4 --whole-tables tests/unit
 
 coverage:  ## functions that no unit test enters
 	coverage erase

@@ -26,6 +26,8 @@ from podling.cri.images.archive import load_images
 from podling.cri.images.build import ImageConfig, Symlink, build_image, pause_image
 from podling.cri.interface import RuntimeFault
 
+pytest_plugins = ["tables"]
+
 PAUSE = "podling.test/pause:1"
 BUSYBOX = "podling.test/busybox:1"
 TCPDUMP = "podling.test/tcpdump:1"
