@@ -37,13 +37,11 @@ if [ $# -gt 0 ]; then
 fi
 
 printf '\n==> pytest tests/unit, on all cores\n'
-pytest -q -n auto --maxprocesses=4 --durations=5 tests/unit
-printf '\n==> pytest tests/contract\n'
-pytest -q --durations=5 tests/contract
+pytest -q -n auto --maxprocesses=4 --whole-tables --durations=5 tests/unit
 
 # Three at a time on two cores: what lives with containerd waits for it, what is compared with Kubernetes for the
 # servers, and what runs for a while for its own programs. The latter two need no podling of other tests.
-alone=(tests/e2e/test_{durability,init_order,schemathesis,served}.py)
+alone=(tests/contract tests/e2e/test_{durability,init_order,schemathesis,served}.py)
 alone+=(tests/peer/test_{autoscalers,job_controllers,set_controllers,volume_binding,workload_controllers}.py)
 pids=() outputs=()
 beside() {
