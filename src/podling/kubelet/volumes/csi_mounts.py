@@ -33,6 +33,7 @@ from podling.kubelet.volumes.csi import (
     SecretName,
     check_lifecycle,
     is_attached,
+    of_persistent_volume,
     publish_context,
     takes_group,
 )
@@ -44,7 +45,7 @@ from podling.model.rules.attachments import attachment_name
 from podling.model.rules.volume_binding import STORAGE
 from podling.model.types.core import Secret
 from podling.model.types.node import Node
-from podling.model.types.persistent_volume import PersistentVolumeClaim
+from podling.model.types.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from podling.model.types.pod import Pod
 from podling.model.types.storage import CSIDriver, CSIDriverSpec, CSITokenRequest, VolumeAttachment
 from podling.process.mounts import unmount_under
@@ -236,6 +237,13 @@ class CsiMounts:
         ref = volume.claim
         return await self._client.get(PersistentVolumeClaim, ref.name, ref.namespace) if ref else None
 
+    async def newest(self, volume: CsiVolume) -> CsiVolume:
+        """As its PersistentVolume says now, of a volume that is mounted. Raises StatusError and OSError."""
+        if volume.lifecycle != PERSISTENT:
+            return volume
+        found = await self._client.get(PersistentVolume, volume.name, "")
+        return of_persistent_volume(found, read_only=volume.read_only)
+
     async def grown(self, pod: Pod, claim: PersistentVolumeClaim, volume: CsiVolume) -> None:
         """Raises StatusError and OSError."""
         assert volume.size is not None
@@ -351,12 +359,14 @@ class _Mount:
 
     async def grow(self) -> None:
         volume = self._volume
+        claim = await self._mounts.claim_of(volume)
+        if claim is None or volume.size is None:
+            return
+        if claim.status.capacity.get(STORAGE, volume.size) >= volume.size:
+            return
         driver = self._driver("NodeExpandVolume")
         try:
-            if volume.size is None or not await driver.expands():
-                return
-            claim = await self._mounts.claim_of(volume)
-            if claim is None or claim.status.capacity.get(STORAGE, volume.size) >= volume.size:
+            if not await driver.expands():
                 return
             secrets = await self._mounts.secrets(volume.expand_secret)
             staged = await self._staged(driver)

@@ -222,9 +222,10 @@ class PodVolumes:
         if pod.spec.resource_claims:
             raise ClaimsError("Failed to prepare dynamic resources: podling has no DRA drivers")
         objects = await self._node.objects.for_volumes(pod)
-        if (self._csi or not self._record.volumes_ready) and any(volume_claims_of(pod)):
-            objects.volumes.update(await volumes_of_claims(self._node.client, pod))
-        self._csi = csi_volumes(pod, objects.volumes)
+        if not self._record.volumes_ready:
+            if any(volume_claims_of(pod)):
+                objects.volumes.update(await volumes_of_claims(self._node.client, pod))
+            self._csi = csi_volumes(pod, objects.volumes)
         self._sources.follow(pod, objects)
         for volume in pod.spec.volumes:
             for key in referenced_tokens((volume,)):
@@ -269,7 +270,7 @@ class PodVolumes:
             csi.drivers.follow(self._stale.set)
         for name, volume in self._csi.items():
             if self._record.volumes_ready:
-                await csi.again(pod, self._directory, volume, tokens)
+                await csi.again(pod, self._directory, await csi.newest(volume), tokens)
             else:
                 path = await csi.mount(pod, self._directory, volume, tokens)
                 ready[name] = MountedVolume(path, volume.read_only, device=volume.block)
