@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from http.client import HTTPSConnection
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +22,7 @@ from podling.kubelet.server.server import subresources, verb_of
 from podling.machine.pki import Authority
 from podling.machine.start import machine_address
 
+from .csi_story import DRIVER, DriverOfNode, compare, story
 from .kubernetes_node import kubelet, own_places
 
 if TYPE_CHECKING:
@@ -242,6 +244,23 @@ def answered(port: int, tls: ssl.SSLContext, method: str, path: str) -> tuple[in
         connection.request(method, path)
         answer = connection.getresponse()
         return answer.status, answer.read().decode()
+
+
+def test_it_mounts_what_podlings_controllers_attach(joined: Cluster) -> None:
+    """A driver is asked the same as by podling's kubelet (tests/e2e/test_csi.py)."""
+    podling = joined.podling
+    podling.kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=30s")
+    podling.apply(DRIVER)
+    with TemporaryDirectory(prefix="csi-") as place:
+        driver = DriverOfNode(podling, Path(place), joined.directory / "joined" / "root")
+        driver.program.start()
+        driver.sidecars.start()
+        try:
+            driver.registered("joined")
+            compare(story(driver, "joined"))
+        finally:
+            driver.sidecars.kill()
+            driver.program.kill()
 
 
 def test_a_pod_lives_on_it(joined: Cluster, tmp_path: Path) -> None:
