@@ -18,7 +18,7 @@ from podling.controllers.certificates import CertificateApprover, CertificateCle
 from podling.controllers.certificates_rules import CertificateAuthority
 from podling.controllers.controller import Accounts, Controller
 from podling.controllers.custom_resources import CustomResourceNames
-from podling.controllers.disruption import DisruptionBudgets
+from podling.controllers.disruption import TELLER, DisruptionBudgets
 from podling.controllers.disruption_scale import Scales
 from podling.controllers.endpoint_slices import EndpointMirror, EndpointSlices
 from podling.controllers.endpoints import EndpointsController
@@ -197,6 +197,7 @@ def rest(
             informers.of(PodDisruptionBudget),
             pods,
             Scales(informers),
+            events.by(TELLER),
             clock,
         ),
         CertificateApprover(certificates, requests),

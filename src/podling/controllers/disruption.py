@@ -14,13 +14,14 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from podling.client.client import Client
+from podling.client.events import EventRecorder
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done, own_key
-from podling.controllers.disruption_scale import NoScale, Scales
+from podling.controllers.disruption_scale import NoScale, Scales, unmanaged
 from podling.controllers.endpoints import is_ready
 from podling.model.codec import json
-from podling.model.selectors import from_label_selector
+from podling.model.selectors import from_label_selector, go_text
 from podling.model.time import Clock, parse_time, rfc3339
 from podling.model.types.meta import Condition
 from podling.model.types.pod import Pod
@@ -30,6 +31,13 @@ from podling.model.types.policy import PodDisruptionBudget, PodDisruptionBudgetS
 STRATEGIC = "application/strategic-merge-patch+json"
 CONFIRMED_WITHIN = timedelta(minutes=2)
 """An evicted pod that still is not being deleted after this time counts as healthy again."""
+TELLER = "controllermanager"
+"""Who tells the events."""
+UNMANAGED = (
+    "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a result, the "
+    "status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account "
+    'for these pods please set ".spec.minAvailable" field of the PDB to an integer value.'
+)
 
 
 async def disrupt(
@@ -60,10 +68,11 @@ class DisruptionBudgets:
         budgets: Informer[PodDisruptionBudget],
         pods: Informer[Pod],
         scales: Scales,
+        events: EventRecorder,
         clock: Clock,
     ) -> None:
         self.queue: WorkQueue[Key] = WorkQueue()
-        self._client, self._clock = client, clock
+        self._client, self._events, self._clock = client, events, clock
         self._budgets, self._pods, self._scales = budgets, pods, scales
         budgets.subscribe(own_key(self.queue))
         pods.subscribe(self._pod_changed)
@@ -77,10 +86,17 @@ class DisruptionBudgets:
             pod for pod in self._pods.of_namespace(key[0]).values() if selector.matches(pod.metadata.labels)
         ]
         now = self._clock.now()
+        if not pods:
+            self._events.normal(budget, "NoPods", "No matching pods found")
         try:
             expected = self._scales.expected(pods) if is_of_scale(budget.spec) else len(pods)
             wanted = status(budget, pods, expected, now)
+            if is_of_scale(budget.spec) and unmanaged(pods):
+                told = UNMANAGED.format(go_text(budget.spec.selector))
+                self._events.warning(budget, "UnmanagedPods", told)
         except NoScale as error:
+            told = f"Failed to calculate the number of expected pods: {error}"
+            self._events.warning(budget, "CalculateExpectedPodCountFailed", told)
             wanted = failed(budget, str(error), now)
         if wanted.disrupted_pods:
             self.queue.add_after(key, CONFIRMED_WITHIN.total_seconds())

@@ -23,6 +23,11 @@ class NoScale(Exception):
     """The message says of which pod."""
 
 
+def unmanaged(pods: Iterable[Pod]) -> bool:
+    """Whether some of them have no owner, and so do not count."""
+    return any(controller_of(pod.metadata) is None for pod in pods)
+
+
 class Scales:
     def __init__(self, informers: Informers) -> None:
         self._owners: dict[tuple[str, str], Informer[Scaled]] = {

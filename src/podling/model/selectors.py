@@ -314,3 +314,18 @@ def _unescaped(value: str) -> str:
         if fault["escape"] is not None:
             raise bad_request(f"invalid field selector: invalid escape sequence: {fault[0]}")
     return _ESCAPED.sub(r"\1", value)
+
+
+def go_text(selector: LabelSelector | None) -> str:
+    """As Go prints a selector for people."""
+    if selector is None:
+        return "nil"
+    labels = "".join(f"{key}: {value}," for key, value in sorted(selector.match_labels.items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{one.key},Operator:{one.operator},Values:[{' '.join(one.values)}],}},"
+        for one in selector.match_expressions
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )

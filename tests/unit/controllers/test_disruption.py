@@ -50,6 +50,7 @@ async def started(cluster: Cluster) -> Cluster:
             of(PodDisruptionBudget),
             of(Pod),
             Scales(cluster.informers),
+            cluster.events,
             cluster.clock,
         )
     )
@@ -87,6 +88,17 @@ async def test_percentages_are_of_what_the_owners_are_to_have(started: Cluster) 
     assert (condition.status, condition.reason) == ("False", "SyncFailed")
     assert condition.message == 'found no controllers for pod "odd"'
     assert (await numbers(started))[0] == 0
+    unmanaged = "UnmanagedPods: Pods selected by this PodDisruptionBudget (selector: &LabelSelector{"
+    assert any(said.startswith(unmanaged) for said in started.events.said)
+    failed = "CalculateExpectedPodCountFailed: Failed to calculate the number of expected pods: "
+    assert started.events.said[-1] == f'{failed}found no controllers for pod "odd"'
+
+
+async def test_one_that_selects_nothing_says_so(started: Cluster) -> None:
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "none"}}}
+    await started.make(PodDisruptionBudget, "none", spec=spec)
+    await started.settle()
+    assert set(started.events.said) == {"NoPods: No matching pods found"}
 
 
 async def numbers(cluster: Cluster) -> tuple[int, int, int, int]:

@@ -30,6 +30,7 @@ from podling.apiserver.rules.expressions import (
 )
 from podling.model.errors import Cause
 from podling.model.scheme import resource_of
+from podling.model.selectors import go_text
 from podling.model.types.admissionregistration import (
     MatchResources,
     MutatingAdmissionPolicy,
@@ -230,20 +231,8 @@ def _parameter(reference: ParamRef | None) -> str:
     if reference is None:
         return UNSET
     if reference.selector is not None:
-        return _as_go_writes(reference.selector)
+        return go_text(reference.selector)
     return f"{reference.namespace or '*'}/{reference.name}"
-
-
-def _as_go_writes(selector: LabelSelector) -> str:
-    labels = "".join(f"{key}: {value}," for key, value in sorted(selector.match_labels.items()))
-    expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{one.key},Operator:{one.operator},Values:[{' '.join(one.values)}],}},"
-        for one in selector.match_expressions
-    )
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
-        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
-    )
 
 
 class ValidatingAdmissionPolicyBindings(_Bindings):

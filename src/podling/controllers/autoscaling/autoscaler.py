@@ -29,12 +29,12 @@ from podling.controllers.autoscaling.computation import (
     decided,
     tolerances_of,
 )
-from podling.controllers.autoscaling.metrics import Metrics, go_text
+from podling.controllers.autoscaling.metrics import Metrics
 from podling.controllers.autoscaling.targets import Scaled, Targets
 from podling.controllers.controller import Key
 from podling.model.errors import StatusError
 from podling.model.quantity import BINARY_SI, DECIMAL_SI, Quantity
-from podling.model.selectors import SortedSelector
+from podling.model.selectors import SortedSelector, go_text
 from podling.model.time import Clock, rfc3339
 from podling.model.types.autoscaling import (
     ContainerResourceMetricStatus,

@@ -170,18 +170,3 @@ def selector_text(selector: LabelSelector | None) -> str:
         }
         terms.append((one.key, text[one.operator]))
     return ",".join(text for _, text in sorted(terms))
-
-
-def go_text(selector: LabelSelector | None) -> str:
-    """As Go prints a selector for people."""
-    if selector is None:
-        return "nil"
-    labels = "".join(f"{key}: {value}," for key, value in sorted(selector.match_labels.items()))
-    expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{one.key},Operator:{one.operator},Values:[{' '.join(one.values)}],}},"
-        for one in selector.match_expressions
-    )
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
-        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
-    )

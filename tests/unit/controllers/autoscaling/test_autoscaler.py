@@ -11,9 +11,10 @@ import pytest
 
 from podling.controllers.autoscaling.autoscaler import Autoscalers
 from podling.controllers.autoscaling.computation import Measured, Unknown
-from podling.controllers.autoscaling.metrics import Metrics, go_text, selector_text
+from podling.controllers.autoscaling.metrics import Metrics, selector_text
 from podling.model.codec.json import from_data
 from podling.model.errors import StatusError
+from podling.model.selectors import go_text
 from podling.model.types.apps import Deployment
 from podling.model.types.autoscaling import HorizontalPodAutoscaler
 from podling.model.types.meta import LabelSelector
