@@ -36,12 +36,13 @@ from podling.apiserver.observe.metrics import RequestMetrics
 from podling.apiserver.request.context import ANONYMOUS, AS_IT_IS, PathHandler, RequestContext
 from podling.apiserver.request.request import (
     LONGEST_OF_A_STRANGER,
+    RepeatedRequests,
     Request,
     RequestInfo,
     User,
     flag,
     parse_query,
-    recall_path,
+    path_info,
     recall_query,
     request_info,
 )
@@ -99,6 +100,7 @@ class Pipeline:
         self._metrics = metrics
         self._gate = gate or Open()
         self._audit = audit
+        self._repeated = RepeatedRequests()
         audits: Sequence[Observer] = () if audit is None else (audit,)
         self._observers = (metrics, *audits, *observers)
 
@@ -157,7 +159,7 @@ class Pipeline:
             # Also after a refusal: audit and metrics record what was asked for.
             if len(request.query) > LONG_QUERY and context.user is not ANONYMOUS:
                 context.query = await aside(ESCAPES_DEARER * len(request.query), parse_query, request.query)
-            _read_target(context)
+            self._read_target(context)
             if self._audit is not None:
                 self._audit.received(context, is_known=is_known)
         if self._audit is not None and self._audit.holds and not await self._audit.kept():
@@ -170,6 +172,7 @@ class Pipeline:
                     lambda: impersonate(self._authorizers, asker, wanted, info)
                 )
                 context.user = context.impersonation.user
+                self._aim(context)
         except StatusError as error:
             error.headers = NOT_SNIFFED
             raise
@@ -191,6 +194,24 @@ class Pipeline:
             seat.leave()
         # Without a seat: nobody here waits because another server is slow.
         return await passing(context)
+
+    def _read_target(self, context: RequestContext) -> None:
+        """Read the path and query into `context`. Those of an anonymous request are cut, and not cached."""
+        request = context.request
+        if context.user is ANONYMOUS:
+            context.query = parse_query(request.query[:LONGEST_OF_A_STRANGER])
+            path = request.path[:LONGEST_OF_A_STRANGER]
+            context.info = request_info(request.method, path, context.query)
+            return
+        if request.query and not context.query:
+            context.query = recall_query(request.query)
+        self._aim(context)
+
+    def _aim(self, context: RequestContext) -> None:
+        request = context.request
+        watch = "watch" in context.query and flag(context.query, "watch")
+        context.repeated = repeated = self._repeated.of(context.user, request, watch=watch)
+        context.info = path_info(request.path, request.method, watch) if repeated is None else repeated.info
 
     async def _opinion(self, user: User, info: RequestInfo) -> Opinion:
         return opinion_of(self._authorizers, user, info)
@@ -219,17 +240,3 @@ def _refused(context: RequestContext, info: RequestInfo, opinion: Opinion) -> Re
     error = refusal(context.user, info, opinion.reason)
     error.headers = NOT_SNIFFED
     raise error
-
-
-def _read_target(context: RequestContext) -> None:
-    """Read the path and query into `context`. Those of an anonymous request are cut, and not cached."""
-    request = context.request
-    if context.user is ANONYMOUS:
-        context.query = parse_query(request.query[:LONGEST_OF_A_STRANGER])
-        path = request.path[:LONGEST_OF_A_STRANGER]
-        context.info = request_info(request.method, path, context.query)
-        return
-    if request.query and not context.query:
-        context.query = recall_query(request.query)
-    is_watch = "watch" in context.query and flag(context.query, "watch")
-    context.info = recall_path(request.path, request.method, is_watch)

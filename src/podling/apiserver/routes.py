@@ -26,7 +26,7 @@ from podling.apiserver.kinds.metrics import Measured
 from podling.apiserver.kinds.reviews import Review
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import METADATA_SHAPES, OBJECT_SHAPES, negotiate
-from podling.apiserver.request.request import BODY_LIMIT, RequestInfo
+from podling.apiserver.request.request import BODY_LIMIT, MOST_REPEATED, RepeatedRequest, RequestInfo
 from podling.apiserver.request.response import MethodNotSupported, Response, no_such_page
 from podling.apiserver.verbs.components import get_component, list_components, watch_components
 from podling.apiserver.verbs.connect import connect
@@ -42,7 +42,6 @@ from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.update import update
 from podling.apiserver.verbs.watch import watch
 from podling.model.errors import GenericError, bad_request, page_not_found, too_large
-from podling.model.remembered import remembered
 
 Verb = Callable[[RequestContext, Scope], Awaitable[Response]]
 
@@ -92,8 +91,6 @@ METHODS = {
 NO_VERSION = ("",)
 PASSED_ON = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 """The methods that `proxy` passes on."""
-REMEMBERED = 4096
-"""Requests whose `Way` is cached."""
 EVERYWHERE = frozenset({"list", "watch"})
 """The verbs of a namespaced resource that work across all namespaces."""
 
@@ -116,6 +113,8 @@ class Way(NamedTuple):
     """The (kind, group, version) that a client may ask for in `Accept`."""
     is_shaped: bool
     """Whether `Accept` matters and the body is read; what a node is asked and answers is passed on."""
+    is_streamed: bool
+    """Whether it can be watched."""
 
 
 class Routes:
@@ -127,11 +126,11 @@ class Routes:
         self._scopes = {endpoint(scope): scope for scope in scopes}
         # As they begin a path.
         self._groups = ("/api/", *{f"/apis/{group}/" for group, _, _, _ in self._scopes if group})
-        self._way = remembered(REMEMBERED)(self._found)
+        self._ways: dict[RepeatedRequest, Way | None] = {}
 
     async def serve(self, context: RequestContext) -> Response:
         """Answer a resource request. Raises StatusError."""
-        way = self._way(context.info.path, context.info, context.request.method)
+        way = self._way(context)
         if way is None:
             return no_such_page()
         if context.recorded is not None:
@@ -141,7 +140,7 @@ class Routes:
         if way.is_shaped:
             accept = context.request.headers.get("Accept", "")
             try:
-                context.wanted = negotiate(accept, way.shapes, streams=way.verb in STREAMED)
+                context.wanted = negotiate(accept, way.shapes, way.is_streamed)
             except GenericError:
                 # Refused before anybody looks what is asked for.
                 context.warnings.clear()
@@ -157,8 +156,20 @@ class Routes:
             await self._current()
         return await way.verb(context, way.scope)
 
-    def _found(self, path: str, info: RequestInfo, method: str) -> Way | None:
+    def _way(self, context: RequestContext) -> Way | None:
+        repeated = context.repeated
+        if repeated is None:
+            return self._found(context.info, context.request.method)
+        way = self._ways.get(repeated)
+        if way is None:
+            if len(self._ways) >= MOST_REPEATED:
+                self._ways.clear()
+            way = self._ways[repeated] = self._found(context.info, context.request.method)
+        return way
+
+    def _found(self, info: RequestInfo, method: str) -> Way | None:
         """None if the group is not served. Raises StatusError."""
+        path = info.path
         if not path.startswith(self._groups):
             return None
         scope = self._scopes.get((info.api_group, info.api_version, info.resource, info.subresource))
@@ -192,7 +203,8 @@ class Routes:
         _check_name(info)
         has_tables = verb not in NOT_TABLES and (not isinstance(subresource, Part) or subresource.has_tables)
         shapes = OBJECT_SHAPES if has_tables else METADATA_SHAPES
-        return Way(verb, route.scope, route.scope.store.kind.deprecation, shapes, verb is not connect)
+        deprecation = route.scope.store.kind.deprecation
+        return Way(verb, route.scope, deprecation, shapes, verb is not connect, verb in STREAMED)
 
 
 def endpoint(scope: Scope) -> tuple[str, str, str, str]:

@@ -7,9 +7,9 @@ bounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 from functools import lru_cache, wraps
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 LONGEST = 1024
 """Length of the longest key that is cached. What clients ask again and again is shorter."""
@@ -27,8 +27,8 @@ def remembered(entries: int, longest: int = LONGEST) -> Callable[[Callable[P, T]
 
         @wraps(function)
         def ask(*args: P.args, **kwargs: P.kwargs) -> T:
-            short = len(cast(Sized, args[0])) <= longest
-            return found(*args, **kwargs) if short else function(*args, **kwargs)
+            key: Any = args[0]
+            return found(*args, **kwargs) if len(key) <= longest else function(*args, **kwargs)
 
         return ask
 

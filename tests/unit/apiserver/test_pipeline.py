@@ -7,16 +7,20 @@ import gc
 import gzip
 import json
 import tracemalloc
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from podling.apiserver import pipeline
 from podling.apiserver.assemble import ApiServer
+from podling.apiserver.fairness.fairness import SCHEMA_HEADER
 from podling.apiserver.request.context import RequestContext
-from podling.apiserver.request.request import Certificate, Request, User
+from podling.apiserver.request.request import Certificate, RepeatedRequests, Request, User
 from podling.apiserver.request.response import Response
 from podling.model.types.rbac import AUTHENTICATED, MASTERS
+from podling.process.tls import Lifetime
 from podling.storage.memory import MemoryStorage
 
 if TYPE_CHECKING:
@@ -115,8 +119,8 @@ async def test_nothing_is_kept_of_what_is_asked_at_length(api: Conversation) -> 
 
 
 async def test_strangers_fill_no_cache(api: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("recall_query", "recall_path"):
-        monkeypatch.setattr(pipeline, name, None)
+    monkeypatch.setattr(pipeline, "recall_query", None)
+    monkeypatch.setattr(RepeatedRequests, "of", None)
     await api.server.have_default_roles()
     api.user = None
     assert (await api.get(f"{CONFIGS}?watch=1")).status == 403
@@ -163,6 +167,100 @@ async def test_a_certificate_is_an_identity(api: Conversation) -> None:
     assert response.status == 200
     response = await api.server.handle(Request("GET", CONFIGS, certificate=Certificate(subject[:1])))
     assert response.status == 403
+
+
+class Rights:
+    """What alice may do with config maps, as one binding has it."""
+
+    ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
+    BINDINGS = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings"
+    REF: Mapping[str, str] = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reads"}
+
+    def __init__(self, api: Conversation, alice: dict[str, Any]) -> None:
+        self._api, self._alice = api, alice
+        self._subjects = [{"apiGroup": self.REF["apiGroup"], "kind": "User", "name": "alice"}]
+
+    async def grant(self) -> None:
+        rules = [{"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]}]
+        assert (await self._api.post(CONFIGS, {"metadata": {"name": "a"}})).status == 201
+        assert (
+            await self._api.post(self.ROLES, {"metadata": {"name": "reads"}, "rules": rules})
+        ).status == 201
+        await self.bind()
+
+    async def bind(self) -> None:
+        bound = {"metadata": {"name": "alice"}, "roleRef": self.REF, "subjects": self._subjects}
+        assert (await self._api.post(self.BINDINGS, bound)).status == 201
+
+    async def unbind(self) -> None:
+        assert (await self._api.delete(f"{self.BINDINGS}/alice")).status == 200
+
+    async def narrow(self) -> None:
+        rules = [{"verbs": ["list"], "apiGroups": [""], "resources": ["configmaps"]}]
+        assert (await self._api.patch(f"{self.ROLES}/reads", {"rules": rules})).status == 200
+
+    async def asked(self, times: int = 3) -> set[int]:
+        asked = [Request("GET", f"{CONFIGS}/a", **self._alice) for _ in range(times)]
+        return {(await self._api.server.handle(request)).status for request in asked}
+
+
+ALICE = Certificate(((("commonName", "alice"),),))
+
+
+@pytest.mark.parametrize(
+    "alice",
+    [
+        {"certificate": ALICE},
+        {"user": User("alice", (AUTHENTICATED,))},
+        {"user": User("root", (MASTERS,)), "headers": {"Impersonate-User": "alice"}},
+    ],
+    ids=["certificate", "user", "impersonated"],
+)
+async def test_a_right_that_is_revoked_is_refused_at_the_next_request(
+    api: Conversation, alice: dict[str, Any]
+) -> None:
+    """Whatever was remembered of requests like it."""
+    rights = Rights(api, alice)
+    await rights.grant()
+    for revoke in (rights.unbind, rights.narrow):
+        assert await rights.asked() == {200}
+        await revoke()
+        assert await rights.asked() == {403}
+        if revoke == rights.unbind:
+            await rights.bind()
+
+
+async def test_a_certificate_that_runs_out_is_refused_at_the_next_request(api: Conversation) -> None:
+    now, second = api.clock.now(), timedelta(seconds=1)
+    short = Certificate(
+        ((("commonName", "alice"),), (("organizationName", MASTERS),)), lifetime=Lifetime(now, now + second)
+    )
+    answers = []
+    for _ in range(4):
+        answers.append((await api.server.handle(Request("GET", CONFIGS, certificate=short))).status)
+        api.clock.move(0.5)
+    assert answers == [200, 200, 200, 401]
+
+
+async def test_a_changed_flow_schema_counts_for_the_next_request(api: Conversation) -> None:
+    async def schemas_of(user: User) -> set[str]:
+        asked = [Request("GET", CONFIGS, user=user) for _ in range(3)]
+        return {(await api.server.handle(request)).headers[SCHEMA_HEADER] for request in asked}
+
+    jane = User("jane", (AUTHENTICATED,))
+    rule = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"]}
+    subject = {"kind": "User", "user": {"name": "jane"}}
+    spec = {
+        "matchingPrecedence": 2,
+        "priorityLevelConfiguration": {"name": "exempt"},
+        "rules": [{"subjects": [subject], "resourceRules": [rule]}],
+    }
+    before = await schemas_of(jane)
+    made = await api.post(
+        "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas", {"metadata": {"name": "jane"}, "spec": spec}
+    )
+    assert made.status == 201, made.body
+    assert await schemas_of(jane) == {made.body["metadata"]["uid"]} != before
 
 
 async def test_other_paths(server: ApiServer) -> None:

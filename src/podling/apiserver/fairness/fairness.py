@@ -19,10 +19,9 @@ from podling.apiserver.fairness.levels import seats_of, with_mandatory
 from podling.apiserver.fairness.matching import distinguisher, in_order, matches
 from podling.apiserver.fairness.queues import TIMED_OUT, PriorityLevel, Seats, Waiter, hand_of
 from podling.apiserver.fairness.work import Sized, width_of
-from podling.apiserver.request.context import ANONYMOUS, RequestContext
-from podling.apiserver.request.request import RequestInfo, User
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.request import MOST_REPEATED, RepeatedRequest, RequestInfo, User
 from podling.apiserver.request.response import TEXT, Response
-from podling.model.remembered import LONGEST
 from podling.model.types.flowcontrol import FlowSchema, PriorityLevelConfiguration
 from podling.model.types.meta import KubeObject
 from podling.model.types.rbac import MASTERS
@@ -42,7 +41,6 @@ CANCELLED = "cancelled"
 SCHEMA_HEADER, LEVEL_HEADER = "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid"
 LONG_RUNNING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 READS = frozenset({"get", "list", "watch"})
-REMEMBERED = 4096
 BUCKETS = (0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30)
 """Upper bounds in seconds, as in Kubernetes."""
 
@@ -212,7 +210,7 @@ class Fairness:
         self._ordered: Sequence[FlowSchema] = ()
         self._levels: Mapping[str, tuple[PriorityLevel | None, str]] = {}
         self._counts: dict[tuple[str, str], Schema] = {}
-        self._remembered: dict[tuple[str, tuple[str, ...], RequestInfo], Flow] = {}
+        self._remembered: dict[RepeatedRequest, Flow] = {}
 
     @property
     def counts(self) -> Collection[Schema]:
@@ -238,10 +236,13 @@ class Fairness:
         self._is_stale = True
 
     def seat(self, context: RequestContext) -> Seat | None:
-        info = context.info
-        if is_exempt(info):
-            return ROOM
-        flow = self.flow(context.user, info)
+        info, repeated = context.info, context.repeated
+        # What is exempt has no flow, so nothing is remembered of it.
+        flow = None if self._is_stale or repeated is None else self._remembered.get(repeated)
+        if flow is None:
+            if is_exempt(info):
+                return ROOM
+            flow = self.flow(context.user, info, repeated)
         context.flow_headers = flow.headers
         if done_for.get() is not flow.name:
             done_for.set(flow.name)
@@ -255,7 +256,7 @@ class Fairness:
         return work
 
     async def wait(self, context: RequestContext) -> Seat | None:
-        flow = self.flow(context.user, context.info)
+        flow = self.flow(context.user, context.info, context.repeated)
         level = flow.level
         assert level is not None, "an exempt one never waits"
         work = Work(context, flow, self._width(context, level))
@@ -271,19 +272,17 @@ class Fairness:
         cache = self._sizes.get((info.api_group, info.resource))
         return width_of(info, context.query, cache, level.limits.nominal) if cache is not None else 1
 
-    def flow(self, user: User, info: RequestInfo) -> Flow:
-        """What a request is. Those of strangers, and for what is long, are looked at each time."""
+    def flow(self, user: User, info: RequestInfo, repeated: RepeatedRequest | None = None) -> Flow:
+        """The flow of a request, remembered only for a `repeated` one."""
         if self._is_stale:
             self._compile()
-        key = user.name, user.groups, info
-        found = self._remembered.get(key)
+        if repeated is None:
+            return self._find(user, info)
+        found = self._remembered.get(repeated)
         if found is None:
-            found = self._find(user, info)
-            length = len(info.path) + len(user.name) + sum(map(len, user.groups))
-            if user is not ANONYMOUS and length <= LONGEST:
-                if len(self._remembered) >= REMEMBERED:
-                    self._remembered.clear()
-                self._remembered[key] = found
+            if len(self._remembered) >= MOST_REPEATED:
+                self._remembered.clear()
+            found = self._remembered[repeated] = self._find(user, info)
         return found
 
     def _find(self, user: User, info: RequestInfo) -> Flow:

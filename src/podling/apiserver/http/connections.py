@@ -28,7 +28,8 @@ from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web_protocol import _ErrInfo
 from yarl import _parse, _url
 
-from podling.apiserver.http.http_request import BODY_SECONDS, not_http, said_by_go
+from podling.apiserver.http.http_request import BODY_SECONDS, certificate_of, not_http, said_by_go
+from podling.apiserver.request.request import Certificate
 from podling.process.waits import long_work
 from podling.streaming.driver import keep_alive
 
@@ -112,6 +113,7 @@ class Connection(web.RequestHandler):
         "_turns",
         "_waits",
         "address",
+        "certificate",
         "handshake",
     )
 
@@ -128,6 +130,7 @@ class Connection(web.RequestHandler):
         """Whether it is read again only when its turn has come."""
         self._alarm: asyncio.TimerHandle | None = None
         self.address = address
+        self.certificate: Certificate | None = None
         self.handshake: asyncio.Task[None] | None = None
 
     @property
@@ -137,6 +140,7 @@ class Connection(web.RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        self.certificate = certificate_of(transport)
         self._alarm = self._loop.call_later(self._all.limits.head_seconds, self._late)
 
     def connection_lost(self, exc: BaseException | None) -> None:

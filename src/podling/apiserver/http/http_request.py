@@ -12,11 +12,9 @@ import asyncio
 import hashlib
 import logging
 import re
-import ssl
 from collections.abc import AsyncGenerator
 from functools import partial
 from http import HTTPStatus
-from weakref import WeakKeyDictionary
 
 from aiohttp import StreamReader, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
@@ -66,28 +64,18 @@ def http_request(
     return HttpRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
 
 
-class Certificates:
-    """What the clients of open connections have shown."""
-
-    def __init__(self) -> None:
-        self._shown: WeakKeyDictionary[ssl.SSLObject, Certificate] = WeakKeyDictionary()
-
-    def of(self, arrived: web.BaseRequest) -> Certificate | None:
-        told = arrived.get_extra_info("peercert")
-        if not told:
-            return None
-        connection: ssl.SSLObject = arrived.get_extra_info("ssl_object")
-        found = self._shown.get(connection)
-        if found is None:
-            encoded, *issuers = chain = verified_chain(connection)
-            digest = hashlib.sha256(encoded).hexdigest()
-            found = Certificate(told["subject"], encoded, tuple(issuers), digest, lifetime(chain))
-            self._shown[connection] = found
-        return found
+def certificate_of(transport: asyncio.BaseTransport) -> Certificate | None:
+    """What the client of a connection has shown in the handshake."""
+    told = transport.get_extra_info("peercert")
+    if not told:
+        return None
+    encoded, *issuers = chain = verified_chain(transport.get_extra_info("ssl_object"))
+    digest = hashlib.sha256(encoded).hexdigest()
+    return Certificate(told["subject"], encoded, tuple(issuers), digest, lifetime(chain))
 
 
 def read_request(
-    arrived: web.BaseRequest, body_seconds: float, certificate: Certificate | None
+    arrived: web.BaseRequest, body_seconds: float, certificate: Certificate | None, address: str
 ) -> Request | None:
     """The request, whose body is still to be read; None if its path has a broken percent escape."""
     target, headers = arrived.raw_path, arrived.headers
@@ -105,7 +93,7 @@ def read_request(
         query,
         headers,
         certificate=certificate,
-        remote=arrived.remote or "",
+        remote=address,
         read=partial(_body, arrived, body_seconds) if arrived.can_read_body else None,
         pieces=partial(_pieces, arrived) if arrived.can_read_body else None,
     )

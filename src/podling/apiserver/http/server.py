@@ -24,7 +24,6 @@ from aiohttp.abc import AbstractStreamWriter
 
 from podling.apiserver.http.connections import HEADER_LIMIT, LINGER, MOST_HEADERS, Connection, Connections
 from podling.apiserver.http.http_request import (
-    Certificates,
     discarded,
     http_request,
     log,
@@ -121,14 +120,14 @@ class _Server:
     def __init__(self, handle: Handle, body_seconds: float) -> None:
         self._handle = handle
         self._body_seconds = body_seconds
-        self._certificates = Certificates()
         self._streams = 0
 
     async def serve(self, arrived: web.BaseRequest) -> web.StreamResponse:
         if arrived.method == "OPTIONS" and arrived.raw_path == "*":
             # Asks about the server, not about anything of it (RFC 9110, 9.3.7): answered as by Go's server.
             return web.Response()
-        request = read_request(arrived, self._body_seconds, self._certificates.of(arrived))
+        connection = cast(Connection, arrived.protocol)
+        request = read_request(arrived, self._body_seconds, connection.certificate, connection.address)
         if request is None:
             return not_http()
         response = await self._handle(request)
@@ -144,7 +143,7 @@ class _Server:
         if not isinstance(body, bytes):
             return await body.run(arrived)
         if is_unread:
-            cast(Connection, arrived.protocol).leave_unread()
+            connection.leave_unread()
         closing = not arrived.keep_alive or "Connection" in response.headers
         if arrived.method == "HEAD" or arrived.version != HttpVersion11 or closing:
             response.headers["Content-Type"] = response.content_type

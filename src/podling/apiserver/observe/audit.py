@@ -80,11 +80,13 @@ class AuditLog:
     def __init__(self, recording: Recording, sinks: Sequence[Sink], clock: Clock) -> None:
         self.sinks = sinks
         self._held = [sink for sink in sinks if sink.mode != BATCH]
+        self.holds = bool(self._held)
+        """Whether requests are to wait for what is `kept`."""
         self._recording = recording
         self._clock = clock
         self.count = 0
-        self.levels = dict.fromkeys(Level, 0)
-        """Requests by how much of them the policy wants recorded."""
+        self.levels = [0] * len(Level)
+        """Requests by how much of them the policy wants recorded. A dict would have Python hash the Level."""
 
     @property
     def fault(self) -> str:
@@ -104,11 +106,6 @@ class AuditLog:
             if sink.full:
                 await sink.room()
 
-    @property
-    def holds(self) -> bool:
-        """Whether requests are to wait for what is `kept`."""
-        return bool(self._held)
-
     async def kept(self) -> bool:
         """Wait for those sinks that requests wait for; False if one that is strict has lost something."""
         # All are asked before any is waited for: what they do meanwhile is not told later.
@@ -118,7 +115,11 @@ class AuditLog:
 
     def received(self, context: RequestContext, *, is_known: bool) -> None:
         """Decide what to record. `is_known`: whether the request's user is, before any impersonation."""
-        amount = self._recording.of(context.user if is_known else None, named(context))
+        # A query may name what a path does not.
+        if context.repeated is not None and is_known and not context.query:
+            amount = self._recording.of_repeated(context.repeated)
+        else:
+            amount = self._recording.of(context.user if is_known else None, named(context))
         self.levels[amount.level] += 1
         if not amount.level:
             return

@@ -11,9 +11,8 @@ from typing import ClassVar, NamedTuple
 
 import msgspec
 
-from podling.apiserver.request.context import ANONYMOUS
 from podling.apiserver.request.recorded import Amount, Level
-from podling.apiserver.request.request import RequestInfo, User
+from podling.apiserver.request.request import MOST_REPEATED, RepeatedRequest, RequestInfo, User
 from podling.apiserver.rules import field
 from podling.apiserver.rules.configuration_file import all_faults
 from podling.model import names
@@ -21,7 +20,6 @@ from podling.model.codec import json
 from podling.model.codec.fields import Part, always
 from podling.model.codec.strict import field_faults, strict_message
 from podling.model.errors import Cause, StatusError
-from podling.model.remembered import LONGEST
 from podling.model.types.meta import KubeObject
 
 GROUP, VERSION = "audit.k8s.io", "audit.k8s.io/v1"
@@ -35,8 +33,6 @@ LEVELS: Mapping[str, Level] = {
 }
 LEVEL_NAMES = tuple(LEVELS)
 ANY = "*"
-REMEMBERED = 4096
-"""Decisions that are kept."""
 NOTHING = Amount()
 FAILURES = Amount(Level.METADATA, frozenset({RECEIVED, STARTED}), only_failures=True)
 
@@ -253,21 +249,19 @@ class Recording:
         self._of_verb = {verb: self._taking(verb) for rule in self._rules for verb in rule.verbs}
         self._of_others = tuple(rule for rule in self._rules if not rule.verbs)
         self._passed_over = FAILURES if failures else NOTHING
-        self._remembered: dict[tuple[User, RequestInfo], Amount] = {}
+        self._remembered: dict[RepeatedRequest, Amount] = {}
+
+    def of_repeated(self, repeated: RepeatedRequest) -> Amount:
+        """As `of`, remembered: a policy never changes."""
+        amount = self._remembered.get(repeated)
+        if amount is None:
+            if len(self._remembered) >= MOST_REPEATED:
+                self._remembered.clear()
+            amount = self._remembered[repeated] = self.of(repeated.user, repeated.info)
+        return amount
 
     def of(self, user: User | None, info: RequestInfo) -> Amount:
         """`user` is None if nobody knows who sent the request: then no rule for users matches."""
-        if user is None or user is ANONYMOUS or len(info.path) > LONGEST:
-            return self._decided(user, info)
-        # Users repeat their requests.
-        amount = self._remembered.get((user, info))
-        if amount is None:
-            if len(self._remembered) >= REMEMBERED:
-                self._remembered.clear()
-            amount = self._remembered[user, info] = self._decided(user, info)
-        return amount
-
-    def _decided(self, user: User | None, info: RequestInfo) -> Amount:
         for rule in self._of_verb.get(info.verb, self._of_others):
             if rule.match(user, info):
                 return rule.amount if rule.amount.level else self._passed_over

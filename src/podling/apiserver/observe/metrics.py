@@ -18,10 +18,9 @@ from prometheus_client.metrics_core import Metric
 
 from podling.apiserver.observe.audit import AuditLog
 from podling.apiserver.observe.audit_policy import LEVEL_NAMES
-from podling.apiserver.request.context import ANONYMOUS, RequestContext
-from podling.apiserver.request.request import RequestInfo
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.request import MOST_REPEATED, RepeatedRequest
 from podling.apiserver.request.response import Body, Response, Upgrade
-from podling.model.remembered import LONGEST
 from podling.model.scheme import Resource
 from podling.process.histogram import Histogram
 from podling.process.metrics import TEXT_FORMAT, Exposition, Source
@@ -47,7 +46,6 @@ NAMED_VERBS = {
     "deletecollection": "DELETECOLLECTION",
 }
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"})
-REMEMBERED = 4096
 APPLY_PATCH = "application/apply-patch"
 
 Served = Collection[tuple[str, str, str, str]]
@@ -88,7 +86,7 @@ class RequestMetrics:
         self._served = frozenset(served)
         self._timer = timer
         self._series: dict[Labels, Series] = {}
-        self._remembered: dict[tuple[RequestInfo, str, str, bool], Series] = {}
+        self._remembered: dict[RepeatedRequest, Series] = {}
         self.open: Counter[Labels] = Counter()
         """Connections handed on, and logs being followed."""
         self.reading = 0
@@ -140,17 +138,16 @@ class RequestMetrics:
                     yield piece
 
     def _series_of(self, context: RequestContext) -> Series:
-        request = context.request
-        content_type = request.headers.get("Content-Type", "") if request.method == "PATCH" else ""
-        key = (context.info, request.method, content_type, "dryRun" in context.query)
-        series = self._remembered.get(key)
+        # The label sets of a patch and of a dry run depend on a header and a query, too.
+        repeated = None if context.request.method == "PATCH" or context.query else context.repeated
+        series = self._remembered.get(repeated) if repeated is not None else None
         if series is None:
             labels = self._labels(context)
             series = self._series.setdefault(labels, Series(labels))
-            if context.user is not ANONYMOUS and len(context.info.path) + len(content_type) <= LONGEST:
-                if len(self._remembered) >= REMEMBERED:
+            if repeated is not None:
+                if len(self._remembered) >= MOST_REPEATED:
                     self._remembered.clear()
-                self._remembered[key] = series
+                self._remembered[repeated] = series
         return series
 
     def _labels(self, context: RequestContext) -> Labels:
@@ -258,8 +255,8 @@ def audit_metrics(audit: AuditLog) -> Iterable[Metric]:
     levels = CounterMetricFamily(
         "apiserver_audit_level_total", "Requests by the level the policy gives them.", labels=["level"]
     )
-    for level, count in audit.levels.items():
-        levels.add_metric([LEVEL_NAMES[level]], count)
+    for level, count in zip(LEVEL_NAMES, audit.levels, strict=True):
+        levels.add_metric([level], count)
     yield from (lost, levels)
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from podling.apiserver.request.negotiation import Wanted
 from podling.apiserver.request.recorded import Recorded
-from podling.apiserver.request.request import Query, Request, RequestInfo, User
+from podling.apiserver.request.request import Query, RepeatedRequest, Request, RequestInfo, User
 from podling.apiserver.request.response import Response
 from podling.model.types.meta import KubeObject
 from podling.model.types.rbac import UNAUTHENTICATED
@@ -48,6 +48,8 @@ class RequestContext(msgspec.Struct):
     info: RequestInfo = UNREAD
     user: User = ANONYMOUS
     """The user to authorize: the impersonated user if there is one."""
+    repeated: RepeatedRequest | None = None
+    """`user` and `info`, for layers that remember what they have found about them; None if nobody should."""
     impersonation: Impersonation | None = None
     """None if the user acts in their own name."""
     wanted: Wanted = AS_IT_IS

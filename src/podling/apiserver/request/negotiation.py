@@ -43,7 +43,7 @@ class Wanted(NamedTuple):
 
 @remembered(1024)
 def negotiate(
-    accept: str, shapes: frozenset[tuple[str, str, str]] = frozenset(), *, streams: bool = False
+    accept: str, shapes: frozenset[tuple[str, str, str]] = frozenset(), streams: bool = False
 ) -> Wanted:
     """The first clause of `accept` that can be served, in descending order of quality (`q`).
 

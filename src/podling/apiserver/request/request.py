@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, unquote_to_bytes
 import msgspec
 
 from podling.model.errors import bad_request
-from podling.model.remembered import remembered
+from podling.model.remembered import LONGEST, remembered
 from podling.process.tls import ALWAYS, Lifetime
 
 Query = Mapping[str, Sequence[str]]
@@ -36,6 +36,8 @@ LONGEST_OF_A_STRANGER = 1024
 as long."""
 MOST_PARAMETERS = 10_000
 """Parameters in one query."""
+MOST_REPEATED = 4096
+"""Repeated requests that are remembered; so many, too, by each layer that keeps something about them."""
 
 
 Subject = tuple[tuple[tuple[str, str], ...], ...]
@@ -50,13 +52,19 @@ class User(NamedTuple):
     uid: str = ""
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
+    @property
+    def length(self) -> int:
+        """Characters."""
+        extra = sum(len(key) + sum(map(len, values)) for key, values in self.extra)
+        return len(self.name) + sum(map(len, self.groups)) + len(self.uid) + extra
 
-class Certificate(NamedTuple):
+
+class Certificate(msgspec.Struct, frozen=True, eq=False):
     """A client's, which TLS has verified to be for clients and signed through `issuers`; all of these are
     valid during `lifetime`, which may be over.
 
     `encoded` and `issuers` are DER; those begin with who signed it, and are empty where the client resumed
-    its session. `fingerprint` is SHA-256 in hexadecimal digits."""
+    its session. `fingerprint` is SHA-256 in hexadecimal digits. Compared by identity."""
 
     subject: Subject
     encoded: bytes = b""
@@ -195,6 +203,31 @@ def path_info(path: str, method: str, watch: bool) -> RequestInfo:
     return RequestInfo(verb, path, True, group, version, namespace, resource, subresource, name, below)
 
 
-# For authenticated users only: they repeat the same paths, while strangers could fill the caches.
+# For authenticated users only: they repeat the same queries, while strangers could fill the cache.
 recall_query = remembered(4096)(parse_query)
-recall_path = remembered(4096)(path_info)
+
+
+class RepeatedRequest(msgspec.Struct, frozen=True, eq=False):
+    """Who asks for what: one object for all requests of a user with the same method and path. Two are equal
+    only if they are the same, so a layer that keeps what it has found about one hashes no path again."""
+
+    user: User
+    info: RequestInfo
+
+
+class RepeatedRequests:
+    """Those of authenticated users: strangers could fill the memory."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[User, str, str, bool], RepeatedRequest] = {}
+
+    def of(self, user: User, request: Request, *, watch: bool) -> RepeatedRequest | None:
+        """None if the request is too long to be remembered. Raises StatusError 400 as `request_info` does."""
+        key = user, request.path, request.method, watch
+        found = self._known.get(key)
+        if found is None and len(request.path) + user.length <= LONGEST:
+            found = RepeatedRequest(user, path_info(request.path, request.method, watch))
+            if len(self._known) >= MOST_REPEATED:
+                self._known.clear()
+            self._known[key] = found
+        return found

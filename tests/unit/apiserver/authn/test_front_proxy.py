@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
+from msgspec.structs import replace
 
 from podling.apiserver.authn.authenticators import Authentication, says_who
 from podling.apiserver.authn.certificates import CertificateAuthenticator, Issuers
@@ -59,7 +60,7 @@ def test_a_proxy_out_of_its_time_is_not_believed(
     late = of(proxies, "front", X_Remote_User="zoe")
     assert late.certificate is not None
     now, day = datetime.now(UTC), timedelta(days=1)
-    late.certificate = late.certificate._replace(lifetime=Lifetime(now - 2 * day, now - day))
+    late.certificate = replace(late.certificate, lifetime=Lifetime(now - 2 * day, now - day))
     with pytest.raises(StatusError) as raised:
         authentication.known(late)
     assert raised.value.code == 401

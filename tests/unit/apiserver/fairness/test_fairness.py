@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 import pytest
 from msgspec import convert
 
+from podling.apiserver.fairness import fairness as fairness_module
 from podling.apiserver.fairness.fairness import (
     LEVEL_HEADER,
     SCHEMA_HEADER,
@@ -21,7 +22,7 @@ from podling.apiserver.fairness.fairness import (
 )
 from podling.apiserver.observe.fairness_metrics import fairness_metrics
 from podling.apiserver.request.context import ANONYMOUS, RequestContext
-from podling.apiserver.request.request import Request, User, parse_query, request_info
+from podling.apiserver.request.request import RepeatedRequest, Request, User, parse_query, request_info
 from podling.apiserver.request.response import Response
 from podling.model.rules.flowcontrol import flow_schemas, priority_levels
 from podling.model.types.flowcontrol import FlowSchema, PriorityLevelConfiguration
@@ -280,11 +281,15 @@ async def test_a_change_counts_at_once() -> None:
     assert context.flow_headers[SCHEMA_HEADER] == "uid-of-jane"
 
 
-def test_strangers_and_long_names_fill_no_memory() -> None:
-    fairness = small()
-    for user, path in ((ANONYMOUS, "/a"), (JANE, "/" + "a" * 2000), (User("u" * 2000), "/a")):
-        fairness.flow(user, request_info("GET", path, {}))
-    assert not fairness._remembered
+def test_flows_are_remembered_by_target_and_in_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fairness_module, "MOST_REPEATED", 3)
+    fairness, info = small(), request_info("GET", PODS, {})
+    fairness.flow(ANONYMOUS, info)
+    assert not fairness._remembered, "of a request that is not remembered"
+    for _ in range(10):
+        repeated = RepeatedRequest(JANE, info)
+        assert fairness.flow(JANE, info, repeated) is fairness.flow(JANE, info, repeated)
+        assert 1 <= len(fairness._remembered) <= 3
 
 
 def test_the_metrics_have_names_and_labels_of_kubernetes() -> None:

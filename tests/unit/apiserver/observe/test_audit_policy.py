@@ -11,7 +11,7 @@ from podling.apiserver.observe import audit_policy
 from podling.apiserver.observe.audit_policy import DEFAULT, FAILURES, PolicyError, Recording, read_policy
 from podling.apiserver.request.context import ANONYMOUS
 from podling.apiserver.request.recorded import Level
-from podling.apiserver.request.request import User, parse_query, request_info
+from podling.apiserver.request.request import RepeatedRequest, User, parse_query, request_info
 
 BOB = User("bob", ("dev", "system:authenticated"))
 LABEL = (
@@ -186,12 +186,12 @@ def test_podlings_own_policy_is_one_that_is_accepted() -> None:
     assert read_policy(msgspec.json.encode(DEFAULT)) == DEFAULT
 
 
-def test_decisions_are_kept_for_who_is_known_and_in_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_policy, "REMEMBERED", 3)
+def test_decisions_about_targets_are_kept_in_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_policy, "MOST_REPEATED", 3)
     recording = Recording(DEFAULT)
     for number in range(10):
+        repeated = RepeatedRequest(BOB, request_info("PUT", f"{POD}{number}", {}))
+        assert recording.of_repeated(repeated) is recording.of_repeated(repeated)
         for user in (BOB, ANONYMOUS, None):
-            recording.of(user, request_info("PUT", f"{POD}{number}", {}))
-        recording.of(BOB, request_info("PUT", f"{POD}{number}" * 100, {}))
+            assert recording.of(user, repeated.info) == recording.of_repeated(repeated)
         assert 1 <= len(recording._remembered) <= 3
-    assert {user for user, _ in recording._remembered} == {BOB}

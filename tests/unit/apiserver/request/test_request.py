@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podling.apiserver.request.request import RequestInfo, parse_query, request_info
+from podling.apiserver.request import request as request_module
+from podling.apiserver.request.request import (
+    RepeatedRequests,
+    Request,
+    RequestInfo,
+    User,
+    parse_query,
+    request_info,
+)
 from podling.model.errors import StatusError
 
 RESOURCES = [
@@ -117,3 +125,38 @@ def test_a_query_has_only_so_many_parameters() -> None:
     with pytest.raises(StatusError) as raised:
         parse_query("a&" * 10_001)
     assert raised.value.code == 400
+
+
+def test_requests_alike_have_one_target() -> None:
+    requests, jane = RepeatedRequests(), User("jane", ("dev",))
+    asked = Request("GET", "/api/v1/namespaces/a/pods")
+    repeated = requests.of(jane, asked, watch=False)
+    assert repeated is not None and (repeated.user, repeated.info) == (
+        jane,
+        request_info("GET", asked.path, {}),
+    )
+    assert requests.of(User("jane", ("dev",)), Request("GET", asked.path), watch=False) is repeated
+    others = [
+        requests.of(User("jane", ("ops",)), asked, watch=False),
+        requests.of(User("jane", ("dev",), "1"), asked, watch=False),
+        requests.of(jane, asked, watch=True),
+        requests.of(jane, Request("HEAD", asked.path), watch=False),
+        requests.of(jane, Request("GET", f"{asked.path}/"), watch=False),
+    ]
+    assert len({repeated, *others}) == 6
+
+
+def test_targets_are_bounded_in_number_and_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_module, "MOST_REPEATED", 3)
+    requests, much = RepeatedRequests(), "u" * 2000
+    for user, path in (
+        (User("jane"), f"/{much}"),
+        (User(much), "/"),
+        (User("jane", (much,)), "/"),
+        (User("jane", (), much), "/"),
+        (User("jane", extra=(("key", ("short", much)),)), "/"),
+    ):
+        assert requests.of(user, Request("GET", path), watch=False) is None
+    for number in range(10):
+        assert requests.of(User("jane"), Request("GET", f"/{number}"), watch=False) is not None
+        assert 1 <= len(requests._known) <= 3
