@@ -84,6 +84,8 @@ class Election:
         self.me = f"{platform.node()}_{uuid.uuid4()}"
         self._lease: Lease | None = None
         self._seen = Seen(LeaseSpec(), 0.0)
+        self._sent = 0.0
+        """When the request was sent that last took or renewed the Lease, in seconds of the loop's time."""
 
     async def run(self, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do `act`, once this process leads, until it ends. Raises LostError, in a group, and ends `act`
@@ -106,6 +108,12 @@ class Election:
 
     async def _tried(self) -> bool:
         """Whether the Lease could be taken or renewed."""
+        sent = asyncio.get_running_loop().time()
+        if taken := await self._asked():
+            self._sent = sent
+        return taken
+
+    async def _asked(self) -> bool:
         moment, lasts = micro_time(self._clock.now()), self._timing.lasts
         try:
             if self._lease is not None and self._seen.spec.holder_identity == self.me:
@@ -142,15 +150,18 @@ class Election:
         """Raises LostError."""
         while True:
             await asyncio.sleep(self._timing.retry)
+            # Counted from when the last renewal was sent, not answered: others may have seen it since then.
+            # So who leads ends before they take the Lease, however long an answer took.
+            within = self._timing.retry + self._timing.renew_within
             try:
-                async with asyncio.timeout(self._timing.renew_within):
+                async with asyncio.timeout_at(self._sent + within):
                     while not await self._tried():
                         if self._seen.spec.holder_identity != self.me:
                             raise LostError(f"{self._seen.spec.holder_identity} has the lease {self._name}")
                         await asyncio.sleep(self._timing.retry)
             except TimeoutError:
-                within = f"within {self._timing.renew_within:g} s"
-                raise LostError(f"the lease {self._name} could not be renewed {within}") from None
+                within = self._timing.renew_within
+                raise LostError(f"the lease {self._name} could not be renewed within {within:g} s") from None
 
     async def _leave(self) -> None:
         """Let the next have the Lease without waiting for its end."""

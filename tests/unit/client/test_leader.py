@@ -56,13 +56,17 @@ class Reached:
     def __init__(self, transport: LocalTransport) -> None:
         self._transport = transport
         self.is_cut = False
+        self.late = 0.0
+        """Seconds by which answers come late."""
 
     async def request(
         self, method: str, path: str, query: Mapping[str, str], body: bytes | None, content_type: str = JSON
     ) -> Answer:
         if self.is_cut:
             raise OSError("cut")
-        return await self._transport.request(method, path, query, body, content_type)
+        answer = await self._transport.request(method, path, query, body, content_type)
+        await asyncio.sleep(self.late)
+        return answer
 
 
 class Candidate:
@@ -150,6 +154,33 @@ def test_who_cannot_renew_ends_before_another_leads(in_no_time: InNoTime) -> Non
             # At most what a Lease lasts, and the time between two looks.
             assert second.leads_since - cut <= 17
             waiting.cancel()
+
+    in_no_time(story())
+
+
+def test_who_hears_late_that_it_leads_ends_before_another_leads(in_no_time: InNoTime) -> None:
+    async def story() -> None:
+        async with serving() as server:
+            first, second = Candidate(server), Candidate(server)
+            loop = asyncio.get_running_loop()
+
+            async def lose() -> float:
+                with pytest.raises(ExceptionGroup):
+                    await first.run()
+                return loop.time()
+
+            async with asyncio.TaskGroup() as tasks:
+                losing = tasks.create_task(lose())
+                await asyncio.sleep(1)
+                # Others see the renewal when it is made; its holder 9 s later. The next is never made.
+                first.way.late = TIMING.renew_within - 1
+                waiting = tasks.create_task(second.run())
+                await asyncio.sleep(TIMING.renew_within)
+                first.way.is_cut = True
+                await asyncio.sleep(TIMING.lasts + TIMING.retry)
+                assert second.leads_since is not None
+                assert losing.done() and losing.result() < second.leads_since
+                waiting.cancel()
 
     in_no_time(story())
 
