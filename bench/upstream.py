@@ -24,13 +24,17 @@ from peer.server import Asking
 CREATED = 201
 
 
-@contextmanager
-def running_upstream(directory: Path) -> Iterator[tuple[str, list[int]]]:
-    """URL, and process ids of API server and etcd."""
-    programs = directory / "programs"
+def unpacked(programs: Path) -> Path:
     subprocess.run(
         [Path(os.environ["PODLING_UPSTREAM"]) / "unpack", programs], check=True, capture_output=True
     )
+    return programs
+
+
+@contextmanager
+def running_upstream(directory: Path) -> Iterator[tuple[str, list[int]]]:
+    """URL, and process ids of API server and etcd."""
+    programs = unpacked(directory / "programs")
     others = _children()
     with kubernetes(programs, directory, durable=True) as server:
         with server.asking() as asking:

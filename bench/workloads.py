@@ -36,6 +36,7 @@ from podling.assemble.alone import read_access
 from podling.assemble.controllers import CONTROLLERS, run_all
 from podling.client.client import Client
 from podling.client.informer import Informer, Informers
+from podling.controllers.kubernetes_service import Servers
 from podling.model.codec.json import from_data
 from podling.model.errors import StatusError
 from podling.model.rules.jobs import is_finished
@@ -81,7 +82,7 @@ async def all_in_one() -> AsyncIterator[Client]:
             Informers(client(CONTROLLERS)),
             "",
             None,
-            "192.0.2.1",
+            Servers("192.0.2.1"),
             6443,
             "10.96.0.0/16",
             SystemClock(),

@@ -7,6 +7,7 @@ makes `DIR/etcd` and `DIR/kube-apiserver`.
 from __future__ import annotations
 
 import ssl
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -35,17 +36,20 @@ def kubernetes(
     durable: bool = False,
     ready: str = "/readyz",
     etcd_url: str = "",
+    host: str = HOST,
+    port: int = 0,
 ) -> Iterator[Server]:
     """Kubernetes' API server while the block runs. It keeps everything in `directory`. `durable`: nothing
     that it acknowledged is lost if the machine fails, which tests do not wait for. `ready`: what is asked
-    until it answers 200. `etcd_url`: an etcd that runs already, in place of one of its own."""
+    until it answers 200. `etcd_url`: an etcd that runs already, in place of one of its own. It listens on
+    `host` and `port`, on any free one without."""
     authority = _authority(directory)
     own = etcd_server(programs / "etcd", directory, durable=durable)
     with nullcontext(etcd_url) if etcd_url else own as etcd:
-        port, log = free_port(), directory / "kube-apiserver.log"
-        server = _server("kube-apiserver", port, directory, TOKEN)
+        port, log = port or free_port(), directory / "kube-apiserver.log"
+        server = _server("kube-apiserver", port, directory, TOKEN, host)
         write_kubeconfig(server)
-        usual = _flags(directory, authority, etcd, port)
+        usual = _flags(directory, authority, etcd, host, port)
         if any(one.startswith("--authorization-") for one in flags):
             usual = [one for one in usual if not one.startswith("--authorization-mode=")]
         command = [str(programs / "kube-apiserver"), *usual, *flags]
@@ -57,7 +61,16 @@ def kubernetes(
 @contextmanager
 def podling(directory: Path, *flags: str, ready: str = "/readyz") -> Iterator[Server]:
     """`podling apiserver` while the block runs, with its objects in `directory`."""
-    port, log = free_port(), directory / "apiserver.log"
+    with podling_process(directory, free_port(), *flags, ready=ready) as (server, _):
+        yield server
+
+
+@contextmanager
+def podling_process(
+    directory: Path, port: int, *flags: str, ready: str = "/readyz"
+) -> Iterator[tuple[Server, subprocess.Popen[bytes]]]:
+    """The same, for who ends it himself."""
+    log = directory / "apiserver.log"
     leftovers.note(directory)
     _authority(directory)
     where = ["--data-dir", str(directory), "--port", str(port), "--advertise-address", HOST]
@@ -65,7 +78,7 @@ def podling(directory: Path, *flags: str, ready: str = "/readyz") -> Iterator[Se
     server = _server("podling", port, directory)
     with running([sys.executable, "-m", "podling", "apiserver", *where, *flags], log) as process:
         until_ready(server, process, log, ready)
-        yield server
+        yield server, process
 
 
 def _authority(directory: Path) -> Authority:
@@ -75,11 +88,11 @@ def _authority(directory: Path) -> Authority:
     return authority
 
 
-def _server(name: str, port: int, directory: Path, token: str = "") -> Server:
+def _server(name: str, port: int, directory: Path, token: str = "", host: str = HOST) -> Server:
     pki = directory / "pki"
     tls = ssl.create_default_context(cafile=str(pki / "ca.crt"))
     tls.load_cert_chain(pki / "admin.crt", pki / "admin.key")
-    return Server(name, HOST, port, pki / "ca.crt", directory / "admin.conf", tls, token)
+    return Server(name, host, port, pki / "ca.crt", directory / "admin.conf", tls, token)
 
 
 @contextmanager
@@ -111,16 +124,16 @@ def etcd_server(
         yield client
 
 
-def _flags(directory: Path, authority: Authority, etcd: str, port: int) -> list[str]:
-    serving = authority.server("apiserver", "kube-apiserver", [HOST, "localhost", SERVICE_ADDRESS])
+def _flags(directory: Path, authority: Authority, etcd: str, host: str, port: int) -> list[str]:
+    serving = authority.server("apiserver", "kube-apiserver", [host, "localhost", SERVICE_ADDRESS])
     kubelets = authority.client("kubelet-client", "kube-apiserver-kubelet-client", [MASTERS])
     accounts = authority.client("service-accounts", "service-accounts")
     tokens = directory / "tokens.csv"
     tokens.write_text(f"{TOKEN},{ADMIN},,{MASTERS}\n")
     flags = {
         "etcd-servers": etcd,
-        "bind-address": HOST,
-        "advertise-address": HOST,
+        "bind-address": host,
+        "advertise-address": host,
         "secure-port": port,
         "tls-cert-file": serving.certificate,
         "tls-private-key-file": serving.key,

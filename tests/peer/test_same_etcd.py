@@ -62,6 +62,11 @@ def filled(text: str) -> str:
 
 def make(server: Server, letter: str) -> dict[str, Any]:
     """One object of every kind; the answers by kind."""
+    with server.asking() as asking:
+        # It is made once the server is ready.
+        next(
+            one for one in asking.watch("/api/v1/namespaces?watch=1") if one["metadata"]["name"] == "default"
+        )
     account = {"metadata": {"name": "default"}}
     server.ask("POST", "/api/v1/namespaces/default/serviceaccounts", account)
     made = {}
@@ -156,8 +161,8 @@ def test_each_serves_what_the_other_stored(kubernetes_programs: Path, tmp_path: 
 @pytest.mark.parametrize(
     "key",
     [
-        "/registry/ranges/servicenodeports",
-        "/registry/masterleases/10.0.0.1",
+        "/registry/ranges/serviceips",
+        "/registry/peerserverleases/a",
         "compact_rev_key",
         "/other/pods/a/b",
     ],

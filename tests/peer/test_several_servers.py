@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from peer.server import Asking
 
 pytestmark = pytest.mark.interop("kube-apiserver", "API server")
 
+MERGE_PATCH = "application/merge-patch+json"
 CONFIGS = "/api/v1/namespaces/default/configmaps"
 ROUNDS = 40
 SERVICES = "/api/v1/namespaces/default/services"
@@ -95,6 +97,81 @@ def test_of_servers_that_choose_at_once_none_gives_an_address_twice(servers: dic
             for server in NAMES:
                 for number in range(EACH):
                     assert servers[server].ask("DELETE", f"{SERVICES}/{server}-{number}").code == 200
+
+
+def test_of_servers_that_choose_at_once_none_gives_a_node_port_twice(servers: dict[str, Asking]) -> None:
+    """All ask for the same ports, which one alone gets; the others choose, and none chooses what another
+    has."""
+
+    def ports_of(made: Any) -> list[int]:
+        return [port["nodePort"] for port in made["spec"]["ports"]]
+
+    def make(server: str) -> list[int]:
+        given = []
+        for number in range(EACH):
+            spec = {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30100 + number}]}
+            path, body = SERVICES, {"metadata": {"name": f"{server}-np-{number}"}, "spec": spec}
+            made = servers[server].ask("POST", path, body)
+            if made.code == 422:
+                assert "provided port is already allocated" in made.body["message"]
+                del spec["ports"][0]["nodePort"]  # type: ignore[attr-defined]
+                made = servers[server].ask("POST", path, body)
+            assert made.code == 201, made.body
+            given += ports_of(made.body)
+        return given
+
+    with ThreadPoolExecutor(len(NAMES)) as at_once:
+        given = [port for some in at_once.map(make, NAMES) for port in some]
+    assert len(set(given)) == EACH * len(NAMES)
+    assert set(given) > set(range(30100, 30100 + EACH))
+    # Whoever deletes gives the port back to whoever asks for it next.
+    for giver, taker in PAIRS:
+        assert servers[giver].ask("DELETE", f"{SERVICES}/{giver}-np-0").code == 200
+        (port,) = given[NAMES.index(giver) * EACH :][:1]
+        body = {
+            "metadata": {"name": f"{giver}-np-0"},
+            "spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": port}]},
+        }
+        made = servers[taker].ask("POST", SERVICES, body)
+        assert (made.code, ports_of(made.body)) == (201, [port])
+    for server in NAMES:
+        for number in range(EACH):
+            assert servers[server].ask("DELETE", f"{SERVICES}/{server}-np-{number}").code == 200
+
+
+def test_servers_that_evict_at_once_never_go_below_the_budget(servers: dict[str, Asking]) -> None:
+    asking, space = servers["podling-1"], "/api/v1/namespaces/evicted"
+    assert asking.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "evicted"}}).code == 201
+    assert asking.ask("POST", f"{space}/serviceaccounts", {"metadata": {"name": "default"}}).code in (
+        201,
+        409,
+    )
+    container = {"name": "a", "image": "i"}
+    for server in NAMES:
+        metadata = {"name": server, "labels": {"app": "a"}}
+        made = asking.ask(
+            "POST", f"{space}/pods", {"metadata": metadata, "spec": {"containers": [container]}}
+        )
+        assert made.code == 201, made.body
+        running = {"status": {"phase": "Running"}}
+        patched = asking.ask("PATCH", f"{space}/pods/{server}/status", running, Content_Type=MERGE_PATCH)
+        assert patched.code == 200, patched.body
+    budgets = "/apis/policy/v1/namespaces/evicted/poddisruptionbudgets"
+    wanted = {"minAvailable": 2, "selector": {"matchLabels": {"app": "a"}}}
+    made = asking.ask("POST", budgets, {"metadata": {"name": "b"}, "spec": wanted}).body
+    # Nobody counts here: the disruption controller is a part of its own.
+    counted = {"disruptionsAllowed": 1, "currentHealthy": 3, "desiredHealthy": 2, "expectedPods": 3}
+    made["status"] = {**counted, "observedGeneration": made["metadata"]["generation"]}
+    assert asking.ask("PUT", f"{budgets}/b/status", made).code == 200
+
+    def evict(server: str) -> int:
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": server}}
+        return servers[server].ask("POST", f"{space}/pods/{server}/eviction", body).code
+
+    with ThreadPoolExecutor(len(NAMES)) as at_once:
+        codes = list(at_once.map(evict, NAMES))
+    assert sorted(codes) == [201, 429, 429]
+    assert asking.ask("GET", f"{budgets}/b").body["status"]["disruptionsAllowed"] == 0
 
 
 def test_servers_that_charge_a_quota_at_once_never_exceed_it(servers: dict[str, Asking]) -> None:

@@ -182,6 +182,7 @@ class ApiServer:
             webhooks,
             standards,
             plugin_options,
+            taken_ports=objects.taken_node_ports,
             mount_tokens=mount_tokens,
             plugins=plugins,
             families=families,

@@ -76,6 +76,8 @@ ON_SUBRESOURCES: Sequence[tuple[type[Subresource], Mapping[str, Verb]]] = (
 """The verbs of each sort of subresource; any other has those of an object."""
 NOT_TABLES = frozenset({review, answer, act, act_on_named})
 """Verbs that do not answer with an object of the resource, and so cannot answer with a Table."""
+CONFIRMED = frozenset({create, update, patch, delete})
+"""Verbs that are held against what any server has written when they write, or refuse (`Store._write`)."""
 STREAMED = frozenset({list_, watch})
 """The verbs of paths that answer with a stream, too."""
 METHODS = {
@@ -150,9 +152,7 @@ class Routes:
                 request.body = await request.read()
             if len(request.body) > BODY_LIMIT:
                 raise too_large(BODY_LIMIT)
-        # Whether a name is free the store alone knows. Whatever else is written is held against what stands,
-        # which another server may have written.
-        if way.verb is not create and not context.query.get("resourceVersion", NO_VERSION)[0]:
+        if way.verb not in CONFIRMED and not context.query.get("resourceVersion", NO_VERSION)[0]:
             await self._current()
         return await way.verb(context, way.scope)
 

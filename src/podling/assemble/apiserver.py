@@ -53,6 +53,8 @@ class ServerOptions(msgspec.Struct, frozen=True):
     encryption: EncryptionOptions = EncryptionOptions()
     showing: ServingOptions = ServingOptions()
     etcd: EtcdOptions = EtcdOptions()
+    shutdown_delay: float = 0.0
+    """Seconds that it goes on to answer when it was told to stop and is not ready any more."""
 
 
 def run(options: ServerOptions, report: Report) -> None:
@@ -97,7 +99,7 @@ def run(options: ServerOptions, report: Report) -> None:
                     tasks.create_task(
                         run_own(
                             own,
-                            settings.address,
+                            plane.servers,
                             settings.port,
                             settings.cidr,
                             clock,
@@ -106,10 +108,13 @@ def run(options: ServerOptions, report: Report) -> None:
                         )
                     ),
                 ]
+                staying = tasks.create_task(plane.stay_listed())
                 report(f"API server on https://{LOOPBACK}:{settings.port}")
                 process.started()
                 await told_to_stop.wait()
-                plane.server.drain()
+                staying.cancel()
+                await plane.leave()
+                await asyncio.sleep(options.shutdown_delay)
                 for task in acting:
                     task.cancel()
 

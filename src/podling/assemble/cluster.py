@@ -35,9 +35,9 @@ from podling.assemble.storage import ACCOUNT as STORAGE_ACCOUNT
 from podling.assemble.storage import provide_directories
 from podling.assemble.up import Settled
 from podling.client.informer import Informers, until
+from podling.controllers.kubernetes_service import NAME as API_SERVICE
+from podling.controllers.kubernetes_service import NAMESPACE as API_NAMESPACE
 from podling.controllers.namespaces import DEFAULT as DEFAULT_ACCOUNT
-from podling.controllers.system import NAME as API_SERVICE
-from podling.controllers.system import NAMESPACE as API_NAMESPACE
 from podling.cri.containerd.containerd import Containerd
 from podling.kubelet.server.server import Peer
 from podling.kubelet.worker.context import admit_all
@@ -152,7 +152,7 @@ async def _live(
         informers,
         server.ca.read_text(),
         read_authority(Signing(authority)),
-        server.address,
+        plane.servers,
         server.port,
         server.cidr,
         clock,
@@ -241,8 +241,10 @@ async def _live(
         node = RunningNode(settings, client, clock, containerd, api_server, admit)
         acting.append(tasks.create_task(node.run()))
         acting.append(tasks.create_task(say_ready()))
+        staying = tasks.create_task(plane.stay_listed())
         await told_to_stop.wait()
-        plane.server.drain()
+        staying.cancel()
+        await plane.leave()
         for task in acting:
             task.cancel()
     report("Stopping pods")

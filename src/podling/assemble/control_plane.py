@@ -4,6 +4,8 @@ them.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import resource
 import ssl
 from collections.abc import AsyncIterator, Sequence
@@ -30,6 +32,7 @@ from podling.apiserver.paths.discovery import Discovery
 from podling.apiserver.paths.health import Fault
 from podling.apiserver.paths.openapi.documents import OpenAPI
 from podling.apiserver.request.request import User
+from podling.apiserver.store.server_leases import ServerLeases
 from podling.assemble.accounts import API_SERVER
 from podling.assemble.admission import plugin_options
 from podling.assemble.audit import audit_log
@@ -47,19 +50,23 @@ from podling.assemble.settle import (
     ServingOptions,
 )
 from podling.client.client import Client
+from podling.controllers.kubernetes_service import Servers
 from podling.machine.instance import Instance
 from podling.machine.pki import Authority, KeyPair, names_of
 from podling.machine.start import DamagedError, StartError
+from podling.model.codec import json
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.rules.addresses import family, first_address, subnets
 from podling.model.time import Clock
 from podling.model.types.apiregistration import APIService
+from podling.model.types.core import Namespace
 from podling.model.types.node import Node
 from podling.model.types.rbac import AUTHENTICATED, MASTERS
 from podling.model.types.service import Endpoints
 from podling.process.metrics import gate_metrics
 from podling.process.tls import Reread, connecting_context, offer
-from podling.storage.interface import MIGRATING, Storage
+from podling.storage.interface import MIGRATING, Storage, StorageClosedError, UnknownOutcomeError
+from podling.storage.migration import CLUSTER
 from podling.storage.sqlite.store import open as open_sqlite
 from podling.storage.sqlite.whole import DamagedFileError, DataFileError, SealedFileError
 
@@ -70,6 +77,10 @@ KUBELET_CLIENT = "kube-apiserver-kubelet-client"
 """The user that the API server is to kubelets; it is in `system:masters`."""
 FRONT_PROXY = "front-proxy-client"
 """The user that the API server is to API servers behind it."""
+LONGEST_LEAVE = 2.0
+"""Seconds in which its address is taken away; otherwise its lease ends within 15."""
+
+_log = logging.getLogger(__name__)
 
 
 class FrontProxyFiles(NamedTuple):
@@ -184,6 +195,9 @@ class Plane(msgspec.Struct, frozen=True):
     server: ApiServer
     storage: Storage
     kubelets: Kubelets
+    servers: Servers
+    leases: ServerLeases | None
+    """Of the addresses in `servers`, where several may write to the storage."""
 
     def client(self, user: str, *groups: str) -> Client:
         """A client in this process, in the name of `user`."""
@@ -191,6 +205,24 @@ class Plane(msgspec.Struct, frozen=True):
 
     def own_client(self) -> Client:
         return self.client(API_SERVER, MASTERS)
+
+    async def stay_listed(self) -> None:
+        """Keep the address among those of the service `kubernetes`, until cancelled."""
+        if self.leases is not None:
+            await self.leases.renew()
+
+    async def leave(self) -> None:
+        """Make `/readyz` fail, and take the address from those of the service `kubernetes`."""
+        self.server.drain()
+        if self.leases is None:
+            return
+        try:
+            async with asyncio.timeout(LONGEST_LEAVE):
+                await self.leases.leave()
+                if self.servers.addresses:
+                    await self.servers.until_published()
+        except (TimeoutError, StorageClosedError, UnknownOutcomeError) as error:
+            _log.warning("the address of this API server is listed until its lease ends: %s", error)
 
     async def fault_of(self, service: APIService) -> str:
         """Why the server behind an APIService does not answer; empty if it does."""
@@ -265,7 +297,11 @@ async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator
             except OSError as error:
                 why = f"the API server cannot listen on {host}, port {settings.port}: {error}"
                 raise StartError(why) from error
-        yield Plane(server, storage, kubelets)
+        servers, leases = Servers(settings.address), None
+        if storage.is_shared:
+            leases = ServerLeases(storage, settings.address, servers.change)
+            await leases.load()
+        yield Plane(server, storage, kubelets, servers, leases)
 
 
 def _tls(settings: ServerSettings, authorities: Sequence[Path]) -> ssl.SSLContext:
@@ -287,12 +323,19 @@ def _tls(settings: ServerSettings, authorities: Sequence[Path]) -> ssl.SSLContex
 async def _storage(settings: ServerSettings, encryption: Encryption | None) -> AsyncIterator[Storage]:
     """Raises StartError."""
     if settings.etcd.servers:
-        from podling.assemble.etcd import open_etcd
+        from podling.assemble.etcd import cluster_fault, open_etcd
 
         shared = await open_etcd(settings.etcd)
         try:
             await _check_whole(shared)
+            file, found = settings.instance.etcd_cluster, await cluster_in(shared)
+            known = file.read_text() if file.exists() else ""
+            if why := cluster_fault(known, found):
+                raise StartError(f"--etcd-servers: {why}; remove {file} if it is to be served")
+            file.write_text(found)
             yield shared
+            # The first server of a new cluster has made it meanwhile.
+            file.write_text(await cluster_in(shared))
         finally:
             await shared.close()
         return
@@ -310,6 +353,12 @@ async def _storage(settings: ServerSettings, encryption: Encryption | None) -> A
             kept_up = encryption.kept_up(storage, reloads=settings.encryption.reloads)
             await running.enter_async_context(kept_up)
         yield storage
+
+
+async def cluster_in(storage: Storage) -> str:
+    """The uid that identifies the cluster; empty if there is none."""
+    record = await storage.get(CLUSTER)
+    return json.decode(record.value, Namespace).metadata.uid if record else ""
 
 
 async def _check_whole(storage: Storage) -> None:

@@ -27,6 +27,7 @@ from podling.controllers.api_services import FaultOf
 from podling.controllers.certificates_rules import LONGEST, CertificateAuthority
 from podling.controllers.controller import Accounts, Controller, queue_metrics
 from podling.controllers.controller import run as run_controller
+from podling.controllers.kubernetes_service import Servers
 from podling.controllers.load_balancers import RECORDER, Taken
 from podling.machine.pki import KeyPair
 from podling.machine.start import StartError
@@ -116,7 +117,7 @@ def _fine() -> str:
 
 async def run_own(
     client: Client,
-    host: str,
+    servers: Servers,
     port: int,
     cidr: str,
     clock: Clock,
@@ -124,11 +125,11 @@ async def run_own(
     fault_of: FaultOf,
     believed: Mapping[str, Sequence[str]],
 ) -> None:
-    """The controllers that kube-apiserver runs in itself. Pods reach the API server at `host` and `port`;
-    services get their addresses from `cidr`. `fault_of` asks the servers behind APIServices, which are told
-    who is `believed`."""
+    """The controllers that kube-apiserver runs in itself. Pods reach the API servers at `port` of
+    `servers`; services get their addresses from `cidr`. `fault_of` asks the servers behind APIServices,
+    which are told who is `believed`."""
     informers, repaired = Informers(client), EventRecorder(client, clock, REPAIRED)
-    own = controllers.of_the_server(client, informers, clock, host, port, cidr)
+    own = controllers.of_the_server(client, informers, clock, servers, port, cidr)
     every = [*own, *controllers.rest_of_the_server(client, informers, repaired, clock, fault_of, believed)]
     async with asyncio.TaskGroup() as tasks:
         await informers.start(tasks)
@@ -141,7 +142,7 @@ async def run_all(
     informers: Informers,
     ca: str,
     authority: CertificateAuthority | None,
-    host: str,
+    servers: Servers,
     port: int,
     cidr: str,
     clock: Clock,
@@ -160,7 +161,7 @@ async def run_all(
     server, reading, scheduling = client(accounts.API_SERVER, MASTERS), client(CONTROLLERS), client(SCHEDULER)
     account = partial(accounts.in_process, client)
     events = EventRecorder(scheduling, clock, SCHEDULER_NAME)
-    own = controllers.of_the_server(server, informers, clock, host, port, cidr)
+    own = controllers.of_the_server(server, informers, clock, servers, port, cidr)
     told = EventRecorder(reading, clock, CONTROLLERS_NAME)
     first = [*own, *controllers.first(account, informers, told, clock, ca)]
     scheduler = Scheduler(scheduling, informers, events, clock)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+import podling.storage.etcd.etcd_pb2 as pb
 from podling.apiserver.kinds.kind import storage_key
 from podling.apiserver.protobuf.wire import MAGIC, decode
 from podling.assemble.etcd_certificates import fault_of
@@ -16,9 +17,16 @@ from podling.model.errors import StatusError
 from podling.model.scheme import RESOURCES
 from podling.model.types.meta import KubeObject
 from podling.storage.etcd.connection import Connection, EtcdError, Tls, target
+from podling.storage.etcd.keys import AGREED
 from podling.storage.etcd.store import EtcdStorage, UnreadableError
 from podling.storage.etcd.store import open as open_store
+from podling.storage.interface import Record
 
+STATUS = "/etcdserverpb.Maintenance/Status"
+OLDEST = (3, 4)
+FORMAT, OURS = "/registry/storage.podling/format", 1
+"""Which form podling's values have, if a podling has said so: a later one raises the number once it writes
+what this one cannot read. Nobody has yet."""
 OLDER_DEFINITION = b'{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1beta1"'
 ALIKE = {
     "validation": "schema",
@@ -48,17 +56,53 @@ async def open_etcd(options: EtcdOptions) -> EtcdStorage:
     """Raises StartError."""
     connection = await connect(options)
     try:
-        return await open_store(connection, plain)
+        opened = await open_store(connection, plain)
     except (EtcdError, UnreadableError) as error:
         await connection.close()
         raise StartError(await fault_of(options) or f"--etcd-servers: {error}") from error
+    try:
+        status = await connection.ask(STATUS, pb.StatusRequest(), pb.StatusResponse)
+        if why := version_fault(status.version) or format_fault(await opened.get(FORMAT)):
+            raise StartError(f"--etcd-servers: {why}")
+    except EtcdError as error:
+        await opened.close()
+        raise StartError(f"--etcd-servers: {error}") from error
+    except StartError:
+        await opened.close()
+        raise
+    return opened
+
+
+def version_fault(version: str) -> str:
+    """Why podling cannot work with this version of etcd; empty if it can."""
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    if len(numbers) == 2 and numbers >= OLDEST:
+        return ""
+    return f"this is etcd {version or 'of no version'}; podling needs {'.'.join(map(str, OLDEST))} or later"
+
+
+def format_fault(record: Record | None) -> str:
+    """Why podling cannot read what another podling has stored; empty if it can."""
+    text = record.value.decode(errors="replace") if record else str(OURS)
+    if text.isdigit() and int(text) <= OURS:
+        return ""
+    return f"a newer podling has stored this, in form {text}; this one knows form {OURS}: nothing was changed"
+
+
+def cluster_fault(known: str, found: str) -> str:
+    """Why an etcd that holds the cluster `found` is not the one that a data directory belongs to, which has
+    served the cluster `known`; empty if it may be. Clusters are uids of kube-system."""
+    if not known or known == found:
+        return ""
+    there = f"holds another cluster, {found}," if found else "holds no cluster"
+    return f"this etcd {there} and this data directory is of cluster {known}: nothing was changed"
 
 
 def plain(key: str, value: bytes) -> bytes:
     """What kube-apiserver wrote, as podling writes it: JSON, of the version that podling stores. Raises
     UnreadableError."""
     is_older = value.startswith(OLDER_DEFINITION)
-    if not (value.startswith(MAGIC) or is_older):
+    if not (value.startswith(MAGIC) or is_older) or key.startswith(AGREED):
         return value
     type_ = next((type_ for prefix, type_ in _types().items() if key.startswith(prefix)), None)
     if type_ is None:

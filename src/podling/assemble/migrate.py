@@ -19,20 +19,16 @@ from podling.model.codec.json import decode
 from podling.model.time import parse_time
 from podling.model.types.coordination import Lease
 from podling.storage.etcd.connection import EtcdError
-from podling.storage.etcd.keys import of_etcd
+from podling.storage.etcd.keys import OF_SERVERS, of_etcd
 from podling.storage.etcd.store import COMPACTED, read_all
 from podling.storage.interface import Storage, StorageClosedError, UnknownOutcomeError
-from podling.storage.migration import MigrationError, Moved, cluster_of, copy, finish, named
+from podling.storage.migration import MADE_ANEW, MigrationError, Moved, cluster_of, copy, finish, named
 from podling.storage.sqlite.backup import go_on
 from podling.storage.sqlite.store import open as open_sqlite
 from podling.storage.sqlite.whole import DamagedFileError, DataFileError
 
-SERVERS = "/registry/masterleases/"
-"""Where a kube-apiserver says every ten seconds that it runs; what it said goes within 15 s."""
 IDENTITIES = "/registry/coordination.k8s.io/leases/kube-system/apiserver-"
 LATELY = timedelta(seconds=15)
-MADE_ANEW = ("/registry/ranges/", "/registry/peerserverleases/")
-"""What API servers keep beside objects and make from them."""
 
 
 async def renewed_lately(source: Storage, now: datetime) -> str:
@@ -70,8 +66,8 @@ async def _migrate(instance: Instance, options: EtcdOptions, to_etcd: bool) -> M
     finally:
         await connection.close()
     others = [one.decode() for one in found if one != COMPACTED and of_etcd(one.decode()) is None]
-    if any(key.startswith(SERVERS) for key in others):
-        raise StartError("--etcd-servers: a kube-apiserver writes to this etcd: stop it and wait 15 seconds")
+    if any(key.startswith(OF_SERVERS.encode()) for key in found):
+        raise StartError("--etcd-servers: an API server runs on this etcd: stop it and wait 15 seconds")
     if not to_etcd:
         others = [key for key in others if not key.startswith(MADE_ANEW)]
     if others:

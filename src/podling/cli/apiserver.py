@@ -28,6 +28,15 @@ from podling.model.gates import Gates
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Believe only kubelets that show a certificate of this authority.  [default: believe all]",
 )
+@click.option(
+    "--shutdown-delay-duration",
+    "delay",
+    type=options.Duration(),
+    default="0s",
+    show_default=True,
+    metavar="DURATION",
+    help="How long it goes on to answer when it was told to end: meanwhile clients are led to other servers.",
+)
 @options.service_range
 @options.gates
 @options.authorization
@@ -42,6 +51,7 @@ def apiserver(
     instance: Instance,
     port: int,
     address: str,
+    delay: float,
     service_range: str,
     kubelet_ca: Path | None,
     gates: Gates,
@@ -86,6 +96,7 @@ def apiserver(
         EncryptionOptions(**encryption),
         ServingOptions(**showing),
         EtcdOptions(**etcd),
+        delay,
     )
     with exit_on_start_error():
         run(chosen, click.echo)

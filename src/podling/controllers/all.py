@@ -24,6 +24,7 @@ from podling.controllers.endpoint_slices import EndpointMirror, EndpointSlices
 from podling.controllers.endpoints import EndpointsController
 from podling.controllers.flow_control import FlowControl
 from podling.controllers.garbage import GarbageCollector, PodGC
+from podling.controllers.kubernetes_service import KubernetesService, Servers
 from podling.controllers.load_balancers import RECORDER, LoadBalancers, Taken
 from podling.controllers.namespaces import Namespaces, RootCA, ServiceAccounts
 from podling.controllers.nodes import LEASES, NodeLifecycle, TaintEviction
@@ -37,7 +38,6 @@ from podling.controllers.storage.ephemeral import EPHEMERAL, EphemeralVolumes
 from podling.controllers.system import (
     BELIEVED,
     BelievedClients,
-    KubernetesService,
     SystemNamespaces,
     SystemPriorityClasses,
 )
@@ -85,16 +85,16 @@ WORKERS = {
 
 
 def of_the_server(
-    client: Client, informers: Informers, clock: Clock, host: str, port: int, cidr: str
+    client: Client, informers: Informers, clock: Clock, servers: Servers, port: int, cidr: str
 ) -> list[Controller[Any]]:
-    """The controllers that kube-apiserver runs in itself. Pods reach the API server at `host` and `port`;
+    """The controllers that kube-apiserver runs in itself. Pods reach the API servers at `port` of `servers`;
     services get their addresses from `cidr`."""
     namespaces, ranges = informers.of(Namespace), informers.of(ServiceCIDR)
     return [
         DefaultRange(client, ranges, clock, cidr),
         SystemNamespaces(client, namespaces),
         SystemPriorityClasses(client),
-        KubernetesService(client, namespaces, informers.of(Service), ranges, host, port, cidr),
+        KubernetesService(client, namespaces, informers.of(Service), ranges, servers, port, cidr),
     ]
 
 

@@ -65,6 +65,16 @@ def gone_is_done() -> Iterator[None]:
             raise
 
 
+@contextmanager
+def there_is_done() -> Iterator[None]:
+    """Ignores StatusError AlreadyExists: somebody else has made the object."""
+    try:
+        yield
+    except StatusError as error:
+        if error.reason != "AlreadyExists":
+            raise
+
+
 def own_key(queue: WorkQueue[Key], name: str = "") -> Handler[KubeObject]:
     """A handler that adds the key of the object that changed; with `name`, only of an object of that name.
     It is also for objects that are named like those that are made from them, as Endpoints are."""

@@ -103,6 +103,11 @@ class Instance(msgspec.Struct, frozen=True):
         return self.data_dir / "state.db"
 
     @property
+    def etcd_cluster(self) -> Path:
+        """The uid of the cluster that was served from an etcd."""
+        return self.data_dir / "etcd-cluster"
+
+    @property
     def restoring_dir(self) -> Path:
         """The content of a backup while it is checked; nothing uses it."""
         return self.data_dir / "restoring"

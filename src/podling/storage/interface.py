@@ -36,11 +36,13 @@ class Record(NamedTuple):
 
 class Write(NamedTuple):
     """A write of a transaction: of a new key if `revision` is None, else in place of the value last written
-    at `revision`. `value` is None for a deletion."""
+    at `revision`. `value` is None for a deletion. A back end that can (`is_shared`) deletes the key
+    `ttl` seconds after the write, or up to a minute later; 0 is for never."""
 
     key: str
     value: bytes | None
     revision: int | None
+    ttl: int = 0
 
 
 class Event(NamedTuple):
@@ -121,6 +123,11 @@ class Storage(Protocol):
     @property
     def compacted(self) -> int:
         """The oldest revision at which the store can still be read; 0 when nothing was compacted."""
+        ...
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other servers may write to it, too. Then it deletes what was written with a `ttl`."""
         ...
 
     async def get(self, key: str) -> Record | None: ...

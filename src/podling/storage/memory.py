@@ -23,6 +23,8 @@ from podling.storage.interface import (
 
 
 class MemoryStorage(SingleWrites):
+    is_shared = False
+
     def __init__(self) -> None:
         self._records: dict[str, Record] = {}
         self._events: list[Event] = []

@@ -8,7 +8,7 @@ differs, so a source that was written to in between is followed, too.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from podling.storage.interface import MIGRATING, Record, Storage, Write
@@ -19,6 +19,8 @@ MOST_WRITES = 100
 """Of one transaction; etcd takes 128."""
 MOST_BYTES = 1_000_000
 """Of one transaction, but for a value that is larger; etcd takes 1.5 MiB."""
+MADE_ANEW = ("/registry/ranges/", "/registry/peerserverleases/")
+"""What API servers keep beside objects and make from them."""
 NAMED = 3
 """Keys that a refusal names."""
 
@@ -48,8 +50,8 @@ async def cluster_of(source: Storage) -> str:
 async def copy(uid: str, source: Storage, target: Storage) -> Moved:
     """Make the objects of the target those of the source, which are the cluster's with that uid. Raises
     MigrationError before anything is written, and what the stores raise."""
-    kept = (await source.list("")).records
-    standing = {record.key: record for record in (await target.list("")).records}
+    kept = await _objects(source)
+    standing = {record.key: record for record in await _objects(target)}
     mark = standing.pop(MIGRATING, None)
     if mark is None and standing:
         raise MigrationError(f"the target is not empty: it holds {named(standing)}; nothing was changed")
@@ -70,11 +72,15 @@ async def finish(source: Storage, target: Storage, since: int) -> None:
     it is, and the migration can go on."""
     if await source.current() != since:
         raise MigrationError("the source was written to meanwhile: stop who writes, and run this again")
-    standing = {record.key: record for record in (await target.list("")).records}
+    standing = {record.key: record for record in await _objects(target)}
     mark = standing.pop(MIGRATING)
-    if differing := [write.key for write in changes((await source.list("")).records, standing)]:
+    if differing := [write.key for write in changes(await _objects(source), standing)]:
         raise MigrationError(f"source and target differ in {named(differing)}: run this again")
     await target.delete(MIGRATING, mark.revision)
+
+
+async def _objects(storage: Storage) -> Sequence[Record]:
+    return [record for record in (await storage.list("")).records if not record.key.startswith(MADE_ANEW)]
 
 
 def changes(kept: Iterable[Record], standing: Mapping[str, Record]) -> Iterator[Write]:

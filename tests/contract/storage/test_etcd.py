@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from peer.control_plane import HOST, etcd_server
+from peer.link import Link
 from podling.storage import etcd
 from podling.storage.etcd import EtcdStorage, store
 from podling.storage.etcd.connection import Connection, EtcdError, target
@@ -27,64 +27,6 @@ from podling.storage.interface import (
 from ports import free_port
 
 POD = "/registry/pods/default/neato"
-PIECE = 64 * 1024
-
-
-class Link:
-    """A way to a server that can be cut: `up` is whether it leads there. A `deaf` one carries what is asked
-    and loses the answers."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._carriers: set[asyncio.Task[None]] = set()
-        self.up, self.deaf = True, False
-        self.url = ""
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[Link]:
-        server = await asyncio.start_server(self._serve, HOST, 0)
-        self.url = f"http://{HOST}:{server.sockets[0].getsockname()[1]}"
-        try:
-            yield self
-        finally:
-            server.close()
-            self.cut()
-
-    def cut(self) -> None:
-        self.up = False
-        for task in self._carriers:
-            task.cancel()
-
-    def mend(self) -> None:
-        self.up, self.deaf = True, False
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task
-        self._carriers.add(task)
-        there: asyncio.StreamWriter | None = None
-        try:
-            if not self.up:
-                return
-            back, there = await asyncio.open_connection(HOST, self._port)
-            with suppress(OSError):
-                async with asyncio.TaskGroup() as both:
-                    both.create_task(self._carry(reader, there, answers=False))
-                    both.create_task(self._carry(back, writer, answers=True))
-        except* (OSError, asyncio.CancelledError):
-            pass
-        finally:
-            self._carriers.discard(task)
-            writer.close()
-            if there:
-                there.close()
-
-    async def _carry(self, come: asyncio.StreamReader, go: asyncio.StreamWriter, *, answers: bool) -> None:
-        while piece := await come.read(PIECE):
-            if not (answers and self.deaf):
-                go.write(piece)
-                await go.drain()
-        raise ConnectionResetError
 
 
 @pytest.fixture
@@ -318,3 +260,31 @@ def test_where_a_url_leads(url: str, leads: tuple[str, bool]) -> None:
 def test_what_is_no_url_is_said(url: str) -> None:
     with pytest.raises(ValueError, match=r"URL|Port"):
         target(url)
+
+
+async def test_what_has_a_ttl_ends_by_itself_for_every_server_and_what_is_written_anew_stays(
+    near: EtcdStorage, far: EtcdStorage
+) -> None:
+    told = heard(far)
+    # etcd's shortest lease lasts two seconds.
+    await near.commit([Write(POD, b"brief", None, ttl=1)])
+    other = await near.commit([Write(f"{POD}-2", b"brief", None, ttl=1)])
+    await near.update(f"{POD}-2", b"stays", other)
+    async with asyncio.timeout(10):
+        ended = asyncio.Event()
+        far.watch(POD, lambda _, events: ended.set() if events[-1].value is None else None)
+        await ended.wait()
+    assert [event.key for event in told if event.value is None] == [POD]
+    assert await near.get(POD) is None
+    assert (await far.get(f"{POD}-2") or Record("", b"", 0)).value == b"stays"
+
+
+async def test_a_lease_that_etcd_has_ended_is_taken_anew(near: EtcdStorage) -> None:
+    async def ended(seconds: int) -> int:
+        return 4711
+
+    grant, near._leases._grant = near._leases._grant, ended
+    assert await near._leases.lease(3600) == 4711
+    near._leases._grant = grant
+    await near.commit([Write(POD, b"v1", None, ttl=3600)])
+    assert await near.get(POD) is not None

@@ -110,7 +110,7 @@ async def all_together(plane: Plane, ca: str, port: int, measured: list[Measured
         Informers(plane.client(CONTROLLERS)),
         ca,
         None,
-        LOOPBACK,
+        plane.servers,
         port,
         CIDR,
         CLOCK,
@@ -124,7 +124,9 @@ async def all_together(plane: Plane, ca: str, port: int, measured: list[Measured
 async def each_alone(plane: Plane, ca: str, port: int, measured: list[Measured]) -> None:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(
-            run_own(plane.own_client(), LOOPBACK, port, CIDR, CLOCK, fault_of=plane.fault_of, believed={})
+            run_own(
+                plane.own_client(), plane.servers, port, CIDR, CLOCK, fault_of=plane.fault_of, believed={}
+            )
         )
         accounts = partial(in_process, plane.client)
         tasks.create_task(run_controllers(plane.client(CONTROLLERS), accounts, ca, None, CLOCK))

@@ -8,11 +8,20 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from podling.assemble.etcd import newer_definition, open_etcd, plain
+from podling.assemble.etcd import (
+    FORMAT,
+    cluster_fault,
+    format_fault,
+    newer_definition,
+    open_etcd,
+    plain,
+    version_fault,
+)
 from podling.assemble.settle import EtcdOptions
 from podling.cli.apiserver import apiserver
 from podling.machine.start import StartError
 from podling.storage.etcd.store import UnreadableError
+from podling.storage.interface import Record
 
 
 @pytest.mark.parametrize(
@@ -81,3 +90,41 @@ def test_what_versions_have_alike_is_put_into_each() -> None:
             "webhook": {"clientConfig": {"url": "u"}, "conversionReviewVersions": []},
         },
     }
+
+
+@pytest.mark.parametrize(
+    ("version", "why"),
+    [
+        ("3.4.0", ""),
+        ("3.5.16", ""),
+        ("3.10.1", ""),
+        ("4.0.0", ""),
+        ("3.3.27", "this is etcd 3.3.27; podling needs 3.4 or later"),
+        ("2.9", "this is etcd 2.9; podling needs 3.4 or later"),
+        ("", "this is etcd of no version; podling needs 3.4 or later"),
+        ("new", "this is etcd new; podling needs 3.4 or later"),
+    ],
+)
+def test_an_etcd_that_is_too_old_is_said(version: str, why: str) -> None:
+    assert version_fault(version) == why
+
+
+@pytest.mark.parametrize(("value", "is_newer"), [(None, False), (b"1", False), (b"2", True), (b"x", True)])
+def test_what_a_newer_podling_has_stored_is_said(value: bytes | None, is_newer: bool) -> None:
+    why = format_fault(None if value is None else Record(FORMAT, value, 7))
+    assert ("a newer podling has stored this" in why) is is_newer
+
+
+@pytest.mark.parametrize(
+    ("known", "found", "why"),
+    [
+        ("", "", ""),
+        ("", "a", ""),
+        ("a", "a", ""),
+        ("a", "b", "holds another cluster, b,"),
+        ("a", "", "no cluster"),
+    ],
+)
+def test_an_etcd_of_another_cluster_is_said(known: str, found: str, why: str) -> None:
+    said = cluster_fault(known, found)
+    assert why in said and bool(why) == bool(said)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from podling.controllers.kubernetes_service import KubernetesService, Servers, endpoints
 from podling.controllers.system import (
     BELIEVED,
     BelievedClients,
-    KubernetesService,
     SystemNamespaces,
     SystemPriorityClasses,
 )
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def kubernetes_service(cluster: Cluster, host: str, port: int) -> KubernetesService:
     of = cluster.informers.of
     informers = of(Namespace), of(Service), of(ServiceCIDR)
-    return KubernetesService(cluster.client, *informers, host, port, "10.96.0.0/16")
+    return KubernetesService(cluster.client, *informers, Servers(host), port, "10.96.0.0/16")
 
 
 async def test_the_system_classes(cluster: Cluster) -> None:
@@ -124,3 +124,50 @@ async def test_who_is_believed_waits_for_its_namespace(cluster: Cluster) -> None
     await cluster.make(Namespace, BELIEVED[0], "")
     await cluster.settle()
     assert BELIEVED[1] in await cluster.names(ConfigMap, BELIEVED[0])
+
+
+def published(servers: Servers, known: list[str]) -> list[str]:
+    """The addresses of the endpoints when `known` ones stood there."""
+    standing = endpoints(known, 6443, None) if known else None
+    (subset,) = endpoints(servers.addresses, 6443, standing).subsets
+    return [address.ip for address in subset.addresses]
+
+
+@pytest.mark.parametrize(
+    ("known", "found"),
+    [
+        ([], ["192.0.2.1", "192.0.2.2"]),
+        (["192.0.2.1"], ["192.0.2.1", "192.0.2.2"]),
+        # Kubernetes' order is its own: who orders anew would write in turns with it for ever.
+        (["192.0.2.2", "192.0.2.1"], ["192.0.2.2", "192.0.2.1"]),
+    ],
+)
+def test_the_endpoints_have_every_server_in_the_order_that_stands(known: list[str], found: list[str]) -> None:
+    assert published(Servers("192.0.2.1", "192.0.2.2"), known) == found
+
+
+async def test_the_endpoints_follow_the_servers(cluster: Cluster) -> None:
+    servers = Servers("192.0.2.1", "192.0.2.2")
+    of = cluster.informers.of
+    informers = of(Namespace), of(Service), of(ServiceCIDR)
+    await cluster.run(KubernetesService(cluster.client, *informers, servers, 6443, "10.96.0.0/16"))
+    await servers.until_published()
+
+    async def found() -> tuple[list[str], list[str]]:
+        (subset,) = (await cluster.client.get(Endpoints, "kubernetes", "default")).subsets
+        slice = await cluster.client.get(EndpointSlice, "kubernetes", "default")
+        return [one.ip for one in subset.addresses], [one.addresses[0] for one in slice.endpoints]
+
+    assert await found() == (["192.0.2.1", "192.0.2.2"],) * 2
+    versions_before = await cluster.client.get(Endpoints, "kubernetes", "default")
+    servers.change(["192.0.2.1", "192.0.2.2"])
+    await cluster.settle()
+    assert await cluster.client.get(Endpoints, "kubernetes", "default") == versions_before
+
+    servers.change(["192.0.2.2"])
+    await cluster.settle()
+    assert await found() == (["192.0.2.2"],) * 2
+    # The last one leaves its address: pods outlive it.
+    servers.change([])
+    await cluster.settle()
+    assert await found() == (["192.0.2.2"],) * 2

@@ -54,7 +54,12 @@ from podling.apiserver.admission.pods import (
     RuntimeClassPlugin,
     ServiceAccountPlugin,
 )
-from podling.apiserver.admission.services import DenyServiceExternalIPs, ServiceAddresses
+from podling.apiserver.admission.services import (
+    DenyServiceExternalIPs,
+    ServiceAddresses,
+    TakenPorts,
+    nobody_has_ports,
+)
 from podling.apiserver.admission.tolerations import PodTolerationCheck, PodTolerationRestriction
 from podling.apiserver.admission.volumes import (
     DataSources,
@@ -163,10 +168,12 @@ def built_in(
     mount_tokens: bool = False,
     plugins: Collection[str] = DEFAULT_PLUGINS,
     families: Sequence[str] = ("IPv4",),
+    taken_ports: TakenPorts = nobody_has_ports,
 ) -> Chain:
     """`may`: the authorizers, for plugins that ask them for more than the request itself needs; `roles`: what
     nobody may give away who does not have it; `options`: what a file tells some of the plugins; `plugins`:
-    those that are on, by Kubernetes' names; `families`: those of the addresses of services."""
+    those that are on, by Kubernetes' names; `families`: those of the addresses of services; `taken_ports`: as
+    `ServiceAddresses` says."""
 
     def on(*rows: tuple[str, T]) -> list[T]:
         return [plugin for name, plugin in rows if not name or name in plugins]
@@ -214,7 +221,7 @@ def built_in(
         (
             PhaseTransitions(clock),
             DataSources(),
-            ServiceAddresses(objects, families),
+            ServiceAddresses(objects, families, taken_ports),
             CertificateRequests(clock),
             DeviceTaintTimes(clock),
             DeallocatedDevices(),

@@ -2,9 +2,9 @@
 
 A cluster IP comes from a ServiceCIDR that is in use, and is taken if there is an IPAddress of its name; that
 of the service is stored with it (`kinds/services.py`). Which node ports are taken is read from the stored
-services. Between the choice and the moment when the service is stored, the choice is remembered here: the
-last ones given out are not given again. A node port belongs to one service, whatever the protocol; within a
-service, protocols may share it.
+services, and from what other servers on the same storage say (`store/node_ports.py`). Between the choice and
+the moment when the service is stored, the choice is remembered here: the last ones given out are not given
+again. A node port belongs to one service, whatever the protocol; within a service, protocols may share it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import ipaddress
 import random
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -24,19 +24,28 @@ from podling.apiserver.rules.service.addresses import (
     needs_cluster_ip,
     needs_health_check,
     needs_node_ports,
+    node_ports,
     settle_families,
     wants_node_ports,
 )
 from podling.apiserver.rules.service.defaults import carry_over
-from podling.apiserver.rules.service.ranges import ALLOCATED, Range, address_fault, range_of
+from podling.apiserver.rules.service.ranges import ALLOCATED, PORT_ALLOCATED, Range, address_fault, range_of
 from podling.model.errors import Cause, StatusError, internal, invalid
 from podling.model.rules.addresses import family, is_in_use
 from podling.model.types.networking import IPAddress, ServiceCIDR
-from podling.model.types.service import Service, ServiceSpec
+from podling.model.types.service import Service
 
 NODE_PORTS = range(30000, 32768)
 REMEMBERED = 256
 FULL = "range is full"
+
+
+TakenPorts = Callable[[], Awaitable[set[int]]]
+
+
+async def nobody_has_ports() -> set[int]:
+    """Of a server that alone writes to its storage: the services that are stored say it."""
+    return set()
 
 
 class DenyServiceExternalIPs:
@@ -54,9 +63,12 @@ class DenyServiceExternalIPs:
 class ServiceAddresses:
     handles: ClassVar[Handles] = {"services": ("CREATE", "UPDATE")}
 
-    def __init__(self, objects: Objects, families: Sequence[str]) -> None:
-        """`families`: those that services can have, the usual one first."""
-        self._objects, self._families = objects, families
+    def __init__(
+        self, objects: Objects, families: Sequence[str], taken_ports: TakenPorts = nobody_has_ports
+    ) -> None:
+        """`families`: those that services can have, the usual one first. `taken_ports`: what any server on
+        the same storage has given out."""
+        self._objects, self._families, self._taken_ports = objects, families, taken_ports
         self._last_addresses: deque[str] = deque(maxlen=REMEMBERED)
         self._last_ports: deque[int] = deque(maxlen=REMEMBERED)
 
@@ -73,7 +85,9 @@ class ServiceAddresses:
         if not needs_node_ports(spec):
             return
         others = (one for one in self._objects.all(Service) if one.metadata.uid != new.metadata.uid)
-        taken = {number for one in others for number in _node_ports(one.spec)}
+        taken = {number for one in others for number in node_ports(one.spec)}
+        # A server beside this one may have given a port to a service that is yet to come.
+        taken |= await self._taken_ports() - (set() if old is None else {*node_ports(old.spec)})
         self._give_ports(new, old, taken)
         if needs_health_check(spec) and (old is None or not needs_health_check(old.spec)):
             taken |= {port.node_port for port in spec.ports}
@@ -147,7 +161,7 @@ class ServiceAddresses:
     def _give_ports(self, service: Service, old: Service | None, taken: set[int]) -> None:
         """Give node ports. One that is asked for by number is given even if `allocateLoadBalancerNodePorts`
         is false."""
-        spec, held = service.spec, set() if old is None else set(_node_ports(old.spec))
+        spec, held = service.spec, set() if old is None else set(node_ports(old.spec))
         chosen: dict[int, int] = {}
         if old is None:
             # Ports of one number and different protocols share their node port.
@@ -180,17 +194,11 @@ class ServiceAddresses:
         raise internal(f"failed to allocate a nodePort: {FULL}")
 
 
-def _node_ports(spec: ServiceSpec) -> Iterator[int]:
-    yield from (port.node_port for port in spec.ports if port.node_port)
-    if spec.health_check_node_port:
-        yield spec.health_check_node_port
-
-
 def _port_fault(number: int, taken: set[int]) -> str | None:
     if number not in NODE_PORTS:
         valid = f"{NODE_PORTS[0]}-{NODE_PORTS[-1]}"
         return f"provided port is not in the valid range. The range of valid ports is {valid}"
-    return "provided port is already allocated" if number in taken else None
+    return PORT_ALLOCATED if number in taken else None
 
 
 def _invalid(service: Service, fault: Cause) -> StatusError:

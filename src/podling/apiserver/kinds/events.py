@@ -136,6 +136,7 @@ def _validate_series(event: Event) -> Iterator[Cause]:
 
 class Events(Kind[Event]):
     resource = resource_of(Event)
+    ttl = 3600
     judges_prefix_again = False
     cached = False
     has_dependents = False

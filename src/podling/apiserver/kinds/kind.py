@@ -224,12 +224,16 @@ class Kept(Generic[T]):
     def of(self, obj: T) -> list[KubeObject]:
         raise NotImplementedError
 
+    def node_ports(self, obj: T) -> set[int]:
+        """Ports of the nodes that belong to the object as long as it has them."""
+        return set()
+
     def asked(self, obj: T) -> Collection[str]:
-        """Names that the writer of `obj` asks for; others are chosen by the server."""
+        """Names and node ports that the writer of `obj` asks for; others are chosen by the server."""
         raise NotImplementedError
 
     def taken(self, obj: T, name: str) -> StatusError:
-        """The refusal of `obj` if the object of this name belongs to another."""
+        """The refusal of `obj` if the object of this name, or the node port, belongs to another."""
         raise NotImplementedError
 
 
@@ -249,6 +253,8 @@ class Kind(Generic[T]):
     )
     subresources: Mapping[str, Subresource] = {}
     kept: Kept[T] | None = None
+    ttl: ClassVar[int] = 0
+    """Seconds that an object lives after its last write; 0 for ever."""
     columns: ClassVar[Sequence[Column]] = ()
     deprecation: ClassVar[str] = ""
     """What everybody who asks for it is warned of."""

@@ -37,13 +37,13 @@ from podling.apiserver.rules.field import (
     required,
     too_many,
 )
-from podling.apiserver.rules.service.addresses import EXTERNAL, LOAD_BALANCER
+from podling.apiserver.rules.service.addresses import EXTERNAL, LOAD_BALANCER, node_ports
 from podling.apiserver.rules.service.defaults import (
     default_service,
     name_all_addresses,
     service_warnings,
 )
-from podling.apiserver.rules.service.ranges import ALLOCATED, address_fault
+from podling.apiserver.rules.service.ranges import ALLOCATED, PORT_ALLOCATED, address_fault
 from podling.apiserver.rules.service.service import (
     validate_load_balancer_status,
     validate_service,
@@ -51,7 +51,7 @@ from podling.apiserver.rules.service.service import (
 )
 from podling.model import names
 from podling.model.enums import ENUMS
-from podling.model.errors import Cause, StatusError
+from podling.model.errors import Cause, StatusError, internal
 from podling.model.errors import invalid as invalid_object
 from podling.model.rules.addresses import address_of, cluster_ips
 from podling.model.scheme import resource_of
@@ -68,14 +68,23 @@ SHOWN = 3
 PROTOCOLS = ENUMS["EndpointPort", "protocol"]
 
 
-class _ClusterIPs(Kept[Service]):
+class _Allocated(Kept[Service]):
     def of(self, obj: Service) -> list[KubeObject]:
         return [address_of(obj, address) for address in cluster_ips(obj)]
 
+    def node_ports(self, obj: Service) -> set[int]:
+        return set(node_ports(obj.spec))
+
     def asked(self, obj: Service) -> list[str]:
-        return [obj.spec.cluster_ip, *obj.spec.cluster_ips]
+        return [obj.spec.cluster_ip, *obj.spec.cluster_ips, *map(str, node_ports(obj.spec))]
 
     def taken(self, obj: Service, name: str) -> StatusError:
+        if name.isdigit():
+            at = next((i for i, port in enumerate(obj.spec.ports) if port.node_port == int(name)), None)
+            if at is None:
+                return internal(f"failed to allocate requested HealthCheck NodePort {name}: {PORT_ALLOCATED}")
+            refused = invalid(f"spec.ports[{at}].nodePort", int(name), PORT_ALLOCATED)
+            return invalid_object("Service", obj.metadata.name, [refused])
         fault = address_fault(obj.spec, name, ALLOCATED)
         return invalid_object("Service", obj.metadata.name, [fault])
 
@@ -83,7 +92,7 @@ class _ClusterIPs(Kept[Service]):
 class Services(Kind[Service]):
     resource = resource_of(Service)
     judges_prefix_again = False
-    kept = _ClusterIPs()
+    kept = _Allocated()
     creates_on_update = True
     returns_deleted = True
     subresources: Mapping[str, Subresource] = {

@@ -1,5 +1,8 @@
 """Deletes Events an hour after they were last written, as kube-apiserver's `--event-ttl` does.
 
+An etcd does so itself, by leases, so that it makes no difference which server wrote an Event. What is left to
+do here are those that came there without a lease: the ones that `podling migrate-storage` copied.
+
 All Events live equally long, so they expire in the order in which they were written: one queue and one timer
 suffice, and nothing is searched. The queue is kept up to date by a watch of the cache. Watchers see the
 expiry as an ordinary deletion.
@@ -13,6 +16,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from podling.apiserver.kinds.events import Events
 from podling.apiserver.kinds.kind import storage_key
 from podling.model.codec import json
 from podling.model.scheme import resource_of
@@ -21,7 +25,9 @@ from podling.model.types.core import Event
 from podling.storage import interface
 from podling.storage.interface import ConflictError, Storage, StorageClosedError
 
-LIFETIME = timedelta(hours=1)
+LIFETIME = timedelta(seconds=Events.ttl)
+LEASED = LIFETIME + timedelta(minutes=2)
+"""After which an Event has no lease: one lasts a minute longer, and etcd ends it within seconds."""
 LONG_AGO = datetime.fromtimestamp(0, UTC)
 PAUSE = 60.0
 """Seconds until a deletion that the store refused is tried again."""
@@ -59,9 +65,11 @@ class Expiry:
         return None if oldest is None else (oldest.at + self._lifetime - now).total_seconds()
 
 
-async def expire_events(storage: Storage, clock: Clock, lifetime: timedelta = LIFETIME) -> None:
+async def expire_events(storage: Storage, clock: Clock, lifetime: timedelta | None = None) -> None:
     """Delete expired events until cancelled."""
     prefix = storage_key(resource_of(Event))
+    if lifetime is None:
+        lifetime = LEASED if storage.is_shared else LIFETIME
     expiry, news = Expiry(lifetime), asyncio.Event()
 
     def hear(_: int, events: Sequence[interface.Event]) -> None:

@@ -13,7 +13,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from copy import deepcopy
-from datetime import datetime
 from functools import partial
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakValueDictionary
@@ -23,15 +22,17 @@ from podling.apiserver.apply.managed_fields import Writer
 from podling.apiserver.kinds.kind import Kind, Part, kept_as, storage_key
 from podling.apiserver.rules import metadata
 from podling.apiserver.store import object_meta
+from podling.apiserver.store.kept import SERVER, KeptWith, by_server
 from podling.model.codec import json, pieces
 from podling.model.codec.fields import told_empty
 from podling.model.codec.json import with_nulls
 from podling.model.errors import STALE, Cause, StatusError, already_exists, conflict, invalid, not_found
-from podling.model.scheme import Resource, resource_of
+from podling.model.scheme import Resource
 from podling.model.time import Clock
 from podling.model.types.meta import DeleteOptions, KubeObject, ObjectMeta
+from podling.model.types.service import Service
 from podling.process.waits import apart, aside, is_aside
-from podling.storage.interface import ConflictError, KeyExistsError, Record, Storage, Write
+from podling.storage.interface import ConflictError, KeyExistsError, Storage, Write
 from podling.watch.cache import Cache, ToldCache
 from podling.watch.entry import Decoder, Entry
 
@@ -43,8 +44,6 @@ OBJECT_LIMIT = 1_572_864
 ATTEMPTS = 5
 """How often a write is decided again after another server's write, before it fails with 409."""
 
-SERVER = "kube-apiserver"
-"""The manager of fields that the server itself writes."""
 
 UNRULED: Part[Any] = Part()
 """No rules: for changes that the server itself decides, such as a binding."""
@@ -107,6 +106,7 @@ class Store(Generic[T]):
         self.storage = storage
         self._named = named or kind.resource
         self.clock = clock
+        self.kept = KeptWith(kind.kept, storage, clock) if kind.kept else None
         self._decoder = Decoder(partial(json.decode, type_=self.type))
         self._prefix = storage_key(kept_as(kind))
         # Writers of one object take turns: deciding at once, all but one would decide in vain.
@@ -168,7 +168,7 @@ class Store(Generic[T]):
                     return self._unwritten(key, 0, data, obj)
                 continue
             try:
-                revision = await self._commit(Write(key, self._to_store(data), None), obj, None)
+                revision = await self._commit(Write(key, self._to_store(data), None, kind.ttl), obj, None)
             except KeyExistsError as error:
                 if error.record.key == key:
                     continue
@@ -272,22 +272,42 @@ class Store(Generic[T]):
     async def _write(
         self, namespace: str, name: str, write: Callable[[Entry], Awaitable[R]], admission: Admission
     ) -> R:
-        """Call `write` with the current entry, and again if another server's write came first."""
+        """Call `write` with the current entry, and again if another server's write came first.
+
+        The cache may be older than what another server has told. Then the storage refuses what is written; a
+        refusal by the rules holds only if the object is the same after the cache has caught up.
+        """
         key = self.prefix(namespace) + name
         # A webhook may itself want to write the object that it is asked about.
         turn = nullcontext() if admission.waits else self._turns.setdefault(key, asyncio.Lock())
         async with turn:
-            current = self.find(namespace, name)
+            current, is_sure = self.cache.get(key), False
             for _ in range(ATTEMPTS):
                 try:
+                    if current is None:
+                        raise self._not_found(name)
                     return await write(current)
                 except ConflictError as error:
                     if error.key != key:
                         continue
-                    if (first := error.record) is None:
-                        raise self._not_found(name) from error
-                    current = Entry(first.key, first.revision, first.value, self._decoder)
+                    first, is_sure = error.record, True
+                    current = Entry(first.key, first.revision, first.value, self._decoder) if first else None
+                except StatusError:
+                    if is_sure:
+                        raise
+                    judged, is_sure = current, True
+                    await self.storage.current()
+                    current = self.cache.get(key)
+                    if (current and current.revision) == (judged and judged.revision):
+                        raise
         raise conflict(self._named.plural, name, STALE, self._named.group)
+
+    async def _confirm(self, current: Entry) -> None:
+        """Raises ConflictError if the object has changed: what is not written the storage does not judge."""
+        await self.storage.current()
+        record = await self.storage.get(current.key)
+        if record is None or record.revision != current.revision:
+            raise ConflictError(current.key, record)
 
     def _receive(self, new: T, current: Entry, track: Track) -> None:
         kind, old = self.kind, current.object
@@ -363,16 +383,19 @@ class Store(Generic[T]):
                 new.metadata.managed_fields = entries
         data = await aside(size, self._encoded, new)
         if data == current.value and not self.storage.is_stale(current.key):
+            await self._confirm(current)
             return current
         if dry_run:
+            await self._confirm(current)
             return self._unwritten(current.key, current.revision, data, new)
-        write = Write(current.key, self._to_store(data), current.revision)
+        write = Write(current.key, self._to_store(data), current.revision, self.kind.ttl)
         revision = await self._commit(write, new, current.object)
         return self._written(current.key, data, revision, new)
 
     async def _remove(self, current: Entry, *, dry_run: bool) -> Entry:
         """Raises ConflictError."""
         if dry_run:
+            await self._confirm(current)
             return current
         write = Write(current.key, None, current.revision)
         revision = await self._commit(write, None, current.object)
@@ -384,35 +407,17 @@ class Store(Generic[T]):
         if new is not None and write.value is not None:
             self.written_cache.expect(write.key, write.value, partial(_know, new))
         try:
-            return await self.storage.commit([*await self._of_kept(new, old), write])
+            if self.kept is None:
+                return await self.storage.commit([write])
+            return await self.kept.commit(write, new, old)
         finally:
             self.written_cache.forget(write.key)
 
-    async def _of_kept(self, new: T | None, old: T | None) -> list[Write]:
-        kept = self.kind.kept
-        if kept is None:
-            return []
-        wanted, standing = ({_key(one): one for one in kept.of(obj)} if obj else {} for obj in (new, old))
-        now = self.clock.now()
-        writes = [_beginning(key, one, now) for key, one in wanted.items() if key not in standing]
-        for key, one in standing.items():
-            # Somebody may have deleted it.
-            if key not in wanted and (record := await self.storage.get(key)) is not None:
-                writes.append(_ending(record, type(one), now))
-        return writes
-
     async def complete(self) -> None:
-        """Write what is kept with objects and missing: a podling of before has not written it."""
-        kept, now = self.kind.kept, self.clock.now()
-        if kept is None:
-            return
-        missing = [
-            self.storage.commit([_beginning(key, one, now)])
-            for entry in self.cache.select(self.prefix()).entries
-            for one in kept.of(entry.object)
-            if await self.storage.get(key := _key(one)) is None
-        ]
-        await asyncio.gather(*missing)
+        """Write what is kept with objects and missing: a podling of before has not written it. Raises
+        StatusError."""
+        if self.kept is not None:
+            await self.kept.complete(entry.object for entry in self.cache.select(self.prefix()).entries)
 
     def _unwritten(self, key: str, revision: int, data: bytes, obj: T) -> Entry:
         """The entry of a dry run."""
@@ -451,31 +456,6 @@ def _know(obj: KubeObject, entry: Entry) -> None:
     entry.know_object(obj)
 
 
-def _key(obj: KubeObject) -> str:
-    return storage_key(resource_of(type(obj)), obj.metadata.namespace, obj.metadata.name)
-
-
-def _by_server(obj: KubeObject, now: datetime) -> Track:
-    return by_update(Writer(SERVER, obj.API_VERSION, ""), unwritten={"f:status": {}}, now=now, versions={})
-
-
-def _beginning(key: str, obj: KubeObject, now: datetime) -> Write:
-    """The creation of an object by the server itself."""
-    object_meta.enter(obj, obj.metadata.namespace)
-    object_meta.begin(obj, now, has_generation=False)
-    obj.metadata.managed_fields = _by_server(obj, now)(obj, None)
-    return Write(key, with_nulls(json.encode(obj), type(obj)), None)
-
-
-def _ending(record: Record, type_: type[KubeObject], now: datetime) -> Write:
-    """The deletion of an object, or the mark of it if finalizers hold the object."""
-    obj = json.decode(record.value, type_)
-    if not obj.metadata.finalizers:
-        return Write(record.key, None, record.revision)
-    object_meta.mark_deleted(obj.metadata, now)
-    return Write(record.key, with_nulls(json.encode(obj), type_), record.revision)
-
-
 class Stores:
     """All stores of the server by type, as admission and reviews look at them. Implements
     `podling.apiserver.admission.plugin.Objects`."""
@@ -487,6 +467,11 @@ class Stores:
         """Write what is missing of the objects that are kept with others."""
         for store in self.by_type.values():
             await store.complete()
+
+    async def taken_node_ports(self) -> set[int]:
+        """Raises StatusError 500."""
+        kept = self.by_type[Service].kept
+        return await kept.ports.taken() if kept else set()
 
     def find(self, type: type[T], namespace: str, name: str) -> T | None:
         store = self.by_type[type]
@@ -508,13 +493,13 @@ class Stores:
     async def create(self, obj: KubeObject) -> None:
         """Store an object that the server itself makes. Raises StatusError."""
         store = self.by_type[type(obj)]
-        track = _by_server(obj, store.clock.now())
+        track = by_server(obj, store.clock.now())
         await store.create(obj, obj.metadata.namespace, _Unasked(), track=track)
 
     async def replace(self, obj: KubeObject) -> None:
         """Store an object that the server itself has changed. Raises StatusError."""
         store, meta = self.by_type[type(obj)], obj.metadata
-        track = _by_server(obj, store.clock.now())
+        track = by_server(obj, store.clock.now())
         await store.update(meta.namespace, meta.name, lambda _: deepcopy(obj), _Unasked(), track=track)
 
     async def delete(self, obj: KubeObject) -> None:

@@ -36,6 +36,8 @@ from podling.watch.entry import Entry
 
 async def apply(context: RequestContext, scope: Scope, *, dry_run: bool) -> Response:
     namespace, name = scope.namespace(context), context.info.name
+    # Whether it is there decides what is done.
+    await scope.store.storage.current()
     if scope.part is not None:
         scope.store.find(namespace, name)
     application = await _application(context, scope)

@@ -28,6 +28,9 @@ async def update(context: RequestContext, scope: Scope) -> Response:
     wanted = await aside(size, _read, context, scope, body)
     check_place(wanted.metadata, namespace, name)
     track = scope.track(context)
+    if scope.store.kind.creates_on_update:
+        # Whether it is there decides what is done.
+        await scope.store.storage.current()
     if scope.store.kind.creates_on_update and not scope.store.has(namespace, name):
         await scope.check_may_create(context)
         admission = scope.admission(context, "CREATE", dry_run=dry_run)

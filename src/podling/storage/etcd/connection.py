@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import grpc
@@ -89,13 +89,17 @@ class Connection:
             for host, secure in map(target, urls)
         ]
         self._at = 0
+        self._methods: dict[tuple[int, str], Any] = {}
+        """By member and path: to make one takes a fifth of what it takes to ask."""
 
     async def ask(self, path: str, request: Message, answer: type[Answer]) -> Answer:
         """The answer of one member. Raises EtcdError; the next question goes to the next if it failed."""
         member = self._at
-        method = self._channels[member].unary_unary(
-            path, request_serializer=_serialize, response_deserializer=answer.FromString
-        )
+        method = self._methods.get((member, path))
+        if method is None:
+            method = self._methods[member, path] = self._channels[member].unary_unary(
+                path, request_serializer=_serialize, response_deserializer=answer.FromString
+            )
         try:
             received = await method(request, timeout=ANSWERED_WITHIN)
         except grpc.aio.AioRpcError as error:

@@ -19,6 +19,12 @@ RENAMED = {
     "replicationcontrollers": "controllers",
     "services": "services/specs",
 }
+OF_SERVERS = f"{REGISTRY}masterleases/"
+"""Under which each API server keeps its address for as long as it lives."""
+NODE_PORTS = f"{REGISTRY}ranges/servicenodeports"
+"""Where API servers agree on those that are given out."""
+AGREED = (OF_SERVERS, NODE_PORTS)
+"""What API servers tell each other: no objects, and podling's keys are Kubernetes'."""
 GROUPED = frozenset({"apiextensions.k8s.io", "apiregistration.k8s.io"})
 
 
@@ -43,7 +49,9 @@ def in_etcd(key: str) -> str:
 
 
 def of_etcd(key: str) -> str | None:
-    """podling's key, by Kubernetes'; None for what is no object: ranges of ports, leases of servers."""
+    """podling's key, by Kubernetes'; None for what is neither an object nor AGREED."""
+    if key.startswith(AGREED):
+        return key
     if found := _exchanged(key, _FROM):
         return found
     group = key.removeprefix(REGISTRY).partition("/")[0]

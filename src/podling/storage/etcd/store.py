@@ -25,6 +25,7 @@ from sortedcontainers import SortedDict
 import podling.storage.etcd.etcd_pb2 as pb
 from podling.storage.etcd.connection import Answer, Connection, EtcdError
 from podling.storage.etcd.keys import in_etcd, of_etcd
+from podling.storage.etcd.leases import Leases
 from podling.storage.interface import (
     CompactedError,
     ConflictError,
@@ -45,6 +46,7 @@ COMPACTED = b"compact_rev_key"
 ALL_FROM, ALL_TO = b"\0", b"\0"
 EMPTY = 1
 """The revision of an etcd in which nothing was written: no event has it."""
+LEASE_LOST = "requested lease not found"
 PAGE = 500
 LONGEST = 10.0
 """Seconds in which a write is tried at one member after the other."""
@@ -76,6 +78,8 @@ async def open(connection: Connection, read: Read = as_it_is) -> EtcdStorage:
 
 
 class EtcdStorage(SingleWrites):
+    is_shared = True
+
     def __init__(
         self,
         connection: Connection,
@@ -92,6 +96,7 @@ class EtcdStorage(SingleWrites):
         self._revision = revision
         self._compacted = compacted
         self._watchers = Watchers()
+        self._leases = Leases(self._grant, time.monotonic)
         self._histories: dict[int, asyncio.Task[Sequence[Event]]] = {}
         self._writes: set[asyncio.Task[int]] = set()
         self._asking: asyncio.Task[int] | None = None
@@ -229,20 +234,29 @@ class EtcdStorage(SingleWrites):
 
     async def _commit(self, writes: Sequence[Write]) -> int:
         keys = [in_etcd(write.key).encode() for write in writes]
-        request = pb.TxnRequest(
-            compare=[
-                pb.Compare(target=pb.Compare.MOD, key=key, mod_revision=write.revision or 0)
-                for key, write in zip(keys, writes, strict=True)
-            ],
-            success=list(map(_operation, keys, writes)),
-            failure=[pb.RequestOp(range=pb.RangeRequest(key=key)) for key in keys],
-        )
         tries = 0
 
         async def ask() -> pb.TxnResponse:
             nonlocal tries
             tries += 1
-            return await self._ask("KV/Txn", request, pb.TxnResponse)
+            leases = [await self._leases.lease(write.ttl) for write in writes]
+            request = pb.TxnRequest(
+                compare=[
+                    pb.Compare(target=pb.Compare.MOD, key=key, mod_revision=write.revision or 0)
+                    for key, write in zip(keys, writes, strict=True)
+                ],
+                success=list(map(_operation, keys, writes, leases)),
+                failure=[pb.RequestOp(range=pb.RangeRequest(key=key)) for key in keys],
+            )
+            try:
+                return await self._ask("KV/Txn", request, pb.TxnResponse)
+            except EtcdError as error:
+                if any(leases) and LEASE_LOST in str(error):
+                    # It ended meanwhile by etcd's clock, so nothing was written.
+                    self._leases.forget()
+                    tries -= 1
+                    return await ask()
+                raise
 
         try:
             answer = await _patiently(ask)
@@ -355,6 +369,10 @@ class EtcdStorage(SingleWrites):
         key = of_etcd(one.key.decode())
         return None if key is None else Record(key, self._read(key, one.value), one.mod_revision)
 
+    async def _grant(self, seconds: int) -> int:
+        request = pb.LeaseGrantRequest(TTL=seconds)
+        return (await self._ask("Lease/LeaseGrant", request, pb.LeaseGrantResponse)).ID
+
     async def _ask(self, method: str, request: Message, answer: type[Answer]) -> Answer:
         return await self._connection.ask(f"/etcdserverpb.{method}", request, answer)
 
@@ -414,10 +432,10 @@ def _pause(failures: int) -> float:
     return PAUSES[min(failures, len(PAUSES) - 1)]
 
 
-def _operation(key: bytes, write: Write) -> pb.RequestOp:
+def _operation(key: bytes, write: Write, lease: int) -> pb.RequestOp:
     if write.value is None:
         return pb.RequestOp(delete_range=pb.DeleteRangeRequest(key=key))
-    return pb.RequestOp(put=pb.PutRequest(key=key, value=write.value))
+    return pb.RequestOp(put=pb.PutRequest(key=key, value=write.value, lease=lease))
 
 
 def _stands(write: Write, record: Record | None) -> bool:

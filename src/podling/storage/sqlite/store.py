@@ -77,6 +77,8 @@ async def open(path: str | os.PathLike[str], sealing: Sealing | None = None) -> 
 
 
 class SqliteStorage(SingleWrites):
+    is_shared = False
+
     def __init__(self, worker: Worker, log: Log, state: State, sealing: Sealing | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._worker = worker

@@ -44,6 +44,13 @@ def needs_node_ports(spec: ServiceSpec) -> bool:
     return spec.type in (NODE_PORT, LOAD_BALANCER)
 
 
+def node_ports(spec: ServiceSpec) -> Iterator[int]:
+    """Those that the service has."""
+    yield from (port.node_port for port in spec.ports if port.node_port)
+    if spec.health_check_node_port:
+        yield spec.health_check_node_port
+
+
 def wants_node_ports(spec: ServiceSpec) -> bool:
     """Whether each of its ports is given one; those that are asked for by number are had in any case."""
     return spec.type == NODE_PORT or (

@@ -22,6 +22,7 @@ SHARE, LEAST_SHARE, MOST_SHARE = 16, 16, 256
 """A sixteenth of a range, at least 16 and at most 256 addresses, is left to people as long as it can be; of a
 range that has no more than these nothing is."""
 ALLOCATED = "provided IP is already allocated"
+PORT_ALLOCATED = "provided port is already allocated"
 ONE_EACH = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
 
 
