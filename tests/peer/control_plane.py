@@ -81,6 +81,13 @@ def podling_process(
         yield server, process
 
 
+def until_default(server: Server) -> None:
+    """Returns once there is the namespace `default`: a server is ready before it has made it."""
+    with server.asking() as asking:
+        namespaces = asking.watch("/api/v1/namespaces?watch=1")
+        next(one for one in namespaces if one["metadata"]["name"] == "default")
+
+
 def _authority(directory: Path) -> Authority:
     """What the server in `directory` trusts; it has signed the administrator's certificate."""
     authority = Authority(directory / "pki", datetime.now(UTC))

@@ -85,7 +85,7 @@ def test_an_etcd_that_a_kube_apiserver_writes_to_is_left_alone(tmp_path: Path, u
     with urlopen(f"{url}/v3/kv/put", json.dumps(said_by).encode()):
         pass
     code, said = migrate(tmp_path / "data", "sqlite", url)
-    assert (code, "a kube-apiserver writes to this etcd: stop it" in said) == (1, True), said
+    assert (code, "an API server runs on this etcd: stop it" in said) == (1, True), said
 
 
 def test_what_a_migration_has_begun_is_not_served(tmp_path: Path, url: str) -> None:

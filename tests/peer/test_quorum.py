@@ -26,6 +26,7 @@ def test_a_cluster_that_loses_its_quorum(kubernetes_programs: Path, tmp_path: Pa
             members.start(number)
         flags = ["--etcd-servers", ",".join(members.urls)]
         podling = ends.enter_context(control_plane.podling(tmp_path, *flags))
+        control_plane.until_default(podling)
         assert make(podling, "whole")[0] == 201
 
         members.end(0)

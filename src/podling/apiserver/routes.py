@@ -77,7 +77,8 @@ ON_SUBRESOURCES: Sequence[tuple[type[Subresource], Mapping[str, Verb]]] = (
 NOT_TABLES = frozenset({review, answer, act, act_on_named})
 """Verbs that do not answer with an object of the resource, and so cannot answer with a Table."""
 CONFIRMED = frozenset({create, update, patch, delete})
-"""Verbs that are held against what any server has written when they write, or refuse (`Store._write`)."""
+"""Verbs that are held against what any server has written when they write or refuse (`Store._write`); not of
+kinds whose objects have a share of what others may have given back."""
 STREAMED = frozenset({list_, watch})
 """The verbs of paths that answer with a stream, too."""
 METHODS = {
@@ -152,7 +153,8 @@ class Routes:
                 request.body = await request.read()
             if len(request.body) > BODY_LIMIT:
                 raise too_large(BODY_LIMIT)
-        if way.verb not in CONFIRMED and not context.query.get("resourceVersion", NO_VERSION)[0]:
+        is_confirmed = way.verb in CONFIRMED and way.scope.store.kind.kept is None
+        if not is_confirmed and not context.query.get("resourceVersion", NO_VERSION)[0]:
             await self._current()
         return await way.verb(context, way.scope)
 

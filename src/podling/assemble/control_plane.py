@@ -300,7 +300,6 @@ async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator
         servers, leases = Servers(settings.address), None
         if storage.is_shared:
             leases = ServerLeases(storage, settings.address, servers.change)
-            await leases.load()
         yield Plane(server, storage, kubelets, servers, leases)
 
 

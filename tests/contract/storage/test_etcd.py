@@ -192,6 +192,29 @@ async def test_a_write_whose_answer_is_lost_is_made_once(
     assert await near.get(POD) == (None if verb == "delete" else Record(POD, b"v2", made))
 
 
+@pytest.mark.parametrize("verb", ["create", "update", "delete"])
+async def test_a_write_whose_answer_is_lost_and_that_was_overwritten_is_not_made_again(
+    near: EtcdStorage, far: EtcdStorage, link: Link, verb: str
+) -> None:
+    """Who decides anew after a conflict would write it over what came since."""
+    at = 0 if verb == "create" else await near.create(POD, b"v1")
+    await far.reached(at)
+    done = asyncio.Event()
+    end = near.watch("", lambda *_: done.set())
+    link.deaf = True
+    write = Write(POD, None if verb == "delete" else b"v2", at or None)
+    async with asyncio.TaskGroup() as tasks:
+        writing = tasks.create_task(far.commit([write]))
+        await done.wait()
+        end()
+        made = near.revision
+        await near.commit([Write(POD, b"over it", None if verb == "delete" else made)])
+        link.cut()
+        link.mend()
+    assert writing.result() == made
+    assert (await far.get(POD) or Record("", b"", 0)).value == b"over it"
+
+
 async def test_when_nobody_answers_the_outcome_is_unknown(
     near: EtcdStorage, far: EtcdStorage, link: Link, monkeypatch: pytest.MonkeyPatch
 ) -> None:

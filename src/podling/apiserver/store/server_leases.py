@@ -35,8 +35,8 @@ _log = logging.getLogger(__name__)
 
 
 class ServerLeases:
-    """Call `load()`, then run `renew()`; `leave()` when that has been cancelled. `changed` is called with the
-    addresses of all servers, in order, whenever they may have changed, and after each renewal."""
+    """Run `renew()`; `leave()` when that has been cancelled. `changed` is called with the addresses of all
+    servers, in order, whenever they may have changed, and after each renewal."""
 
     def __init__(self, storage: Storage, address: str, changed: Callable[[Sequence[str]], None]) -> None:
         self._storage = storage
@@ -46,17 +46,10 @@ class ServerLeases:
         self._renewals = count(1)
         self._end = storage.watch(PREFIX, self._hear)
 
-    async def load(self) -> None:
-        """Read whose addresses there are, and add one's own. Raises what the storage raises."""
-        self._living.update(record.key for record in (await self._storage.list(PREFIX)).records)
-        await self._write()
-        self._tell()
-
     async def renew(self) -> None:
         """Until cancelled."""
-        wait = RENEWED
+        self._living.update(record.key for record in (await self._storage.list(PREFIX)).records)
         while True:
-            await asyncio.sleep(wait)
             try:
                 await self._write()
                 wait = RENEWED
@@ -65,6 +58,7 @@ class ServerLeases:
                 wait = AGAIN
             # Also what somebody else wrote into the endpoints is put right by then.
             self._tell()
+            await asyncio.sleep(wait)
 
     async def leave(self) -> None:
         """Take one's own address away. Raises what the storage raises."""

@@ -164,6 +164,7 @@ class Store(Generic[T]):
             key, data = self.prefix(namespace) + name, await aside(size, self._encoded, obj)
             # Of a name that is taken only a generated one has another to try.
             if dry_run:
+                await self.storage.current()
                 if await self.storage.get(key) is None:
                     return self._unwritten(key, 0, data, obj)
                 continue

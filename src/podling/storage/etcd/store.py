@@ -5,8 +5,9 @@ what it wrote, so the promise of `storage/interface.py` holds within this proces
 the same etcd comes by the same watch. The writes of one transaction share its revision.
 
 A member that fails may have made a write that it did not answer. The same transaction is then sent to the
-next: if the first was made, the second finds the very value, and that is success. Only when no member answers
-for LONGEST is it unknown whether the write was made.
+next: if the first was made, the second is refused, and the watch has brought what the first wrote, whatever
+was written over it since. Only when no member answers for LONGEST, or the watch itself has a gap, is it
+unknown whether the write was made.
 """
 
 from __future__ import annotations
@@ -77,6 +78,26 @@ async def open(connection: Connection, read: Read = as_it_is) -> EtcdStorage:
     return EtcdStorage(connection, read, found, revision, int(compacted.value) if compacted else 0)
 
 
+class Trail:
+    """What the watch has brought of the keys of a transaction since it was first sent; not all of it if it
+    `has_gap`."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.has_gap = False
+
+    def made(self, writes: Sequence[Write]) -> int:
+        """The revision at which etcd has made the transaction; 0 if it has not."""
+        found = {
+            event.revision
+            for write in writes
+            for event in self.events
+            if (event.key, event.value) == (write.key, write.value)
+            and write.revision == (event.previous.revision if event.previous else None)
+        }
+        return max(found, default=0)
+
+
 class EtcdStorage(SingleWrites):
     is_shared = True
 
@@ -99,6 +120,8 @@ class EtcdStorage(SingleWrites):
         self._leases = Leases(self._grant, time.monotonic)
         self._histories: dict[int, asyncio.Task[Sequence[Event]]] = {}
         self._writes: set[asyncio.Task[int]] = set()
+        self._trails: dict[str, list[Trail]] = {}
+        """Of the writes under way, by key."""
         self._asking: asyncio.Task[int] | None = None
         """Will ask in the next turn of the loop."""
         self._reads: set[asyncio.Task[int]] = set()
@@ -233,6 +256,18 @@ class EtcdStorage(SingleWrites):
         await self._connection.close()
 
     async def _commit(self, writes: Sequence[Write]) -> int:
+        trail = Trail()
+        for write in writes:
+            self._trails.setdefault(write.key, []).append(trail)
+        try:
+            return await self._transact(writes, trail)
+        finally:
+            for write in writes:
+                self._trails[write.key].remove(trail)
+                if not self._trails[write.key]:
+                    del self._trails[write.key]
+
+    async def _transact(self, writes: Sequence[Write], trail: Trail) -> int:
         keys = [in_etcd(write.key).encode() for write in writes]
         tries = 0
 
@@ -267,9 +302,11 @@ class EtcdStorage(SingleWrites):
         await self.reached(answer.header.revision)
         if answer.succeeded:
             return answer.header.revision
+        if tries > 1 and (made := trail.made(writes)):
+            return made
+        if tries > 1 and trail.has_gap:
+            raise UnknownOutcomeError("etcd did not answer a write, and has forgotten what came of it")
         standing = [self._record(one.range.kvs[0]) if one.range.kvs else None for one in answer.responses]
-        if tries > 1 and all(map(_stands, writes, standing)):
-            return max((record.revision for record in standing if record), default=answer.header.revision)
         for write, record in zip(writes, standing, strict=True):
             if write.revision is None and record is not None:
                 raise KeyExistsError(record)
@@ -318,6 +355,8 @@ class EtcdStorage(SingleWrites):
 
     def _publish(self, revision: int, events: Sequence[Event]) -> None:
         for event in events:
+            for trail in self._trails.get(event.key, ()):
+                trail.events.append(event)
             if event.value is None:
                 self._records.pop(event.key, None)
             else:
@@ -327,6 +366,9 @@ class EtcdStorage(SingleWrites):
 
     async def _read_again(self) -> None:
         """Tell watchers how what stands now differs from what they know."""
+        for trails in self._trails.values():
+            for trail in trails:
+                trail.has_gap = True
         standing, revision = await read_all(self._connection)
         found = {key: one for one in standing.values() if (key := of_etcd(one.key.decode()))}
         events = [
@@ -436,11 +478,6 @@ def _operation(key: bytes, write: Write, lease: int) -> pb.RequestOp:
     if write.value is None:
         return pb.RequestOp(delete_range=pb.DeleteRangeRequest(key=key))
     return pb.RequestOp(put=pb.PutRequest(key=key, value=write.value, lease=lease))
-
-
-def _stands(write: Write, record: Record | None) -> bool:
-    """Whether the key is as the write would have left it."""
-    return write.value == (record.value if record else None)
 
 
 def _event(one: pb.KeyValue, key: str, now: Record | None, previous: Record | None) -> Event:

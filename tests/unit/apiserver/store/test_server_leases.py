@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -21,16 +22,31 @@ class Heard:
 
     def __init__(self, storage: MemoryStorage, address: str) -> None:
         self.told: list[Sequence[str]] = []
-        self.leases = ServerLeases(storage, address, self.told.append)
+        self._begun = asyncio.Event()
+        self.leases = ServerLeases(storage, address, self._hear)
+
+    def _hear(self, addresses: Sequence[str]) -> None:
+        self.told.append(addresses)
+        self._begun.set()
+
+    @asynccontextmanager
+    async def renewing(self) -> AsyncIterator[None]:
+        """Once it has been told for the first time."""
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(self.leases.renew())
+            await self._begun.wait()
+            yield
+            task.cancel()
 
 
 async def test_each_knows_all_in_order_and_who_leaves_is_gone_at_once() -> None:
     storage = MemoryStorage()
-    a, b = Heard(storage, A), Heard(storage, B)
-    await a.leases.load()
-    assert a.told[-1] == [A]
-    await b.leases.load()
-    assert a.told[-1] == b.told[-1] == [A, B]
+    a = Heard(storage, A)
+    async with a.renewing():
+        assert a.told[-1] == [A]
+        b = Heard(storage, B)
+        async with b.renewing():
+            assert a.told[-1] == b.told[-1] == [A, B]
     await a.leases.leave()
     assert a.told[-1] == b.told[-1] == [B]
     await b.leases.leave()
@@ -47,8 +63,8 @@ async def test_the_key_and_the_value_are_kube_apiservers() -> None:
         return await commit(writes)
 
     storage.commit = noted  # type: ignore[method-assign]
-    await Heard(storage, A).leases.load()
-    (write,) = written
+    async with Heard(storage, A).renewing():
+        (write,) = written
     assert (write.key, write.ttl) == (f"{PREFIX}{A}", LEASE) and write.value is not None
     said = json.loads(write.value)
     assert (said["kind"], said["apiVersion"]) == ("Endpoints", "v1")
@@ -58,9 +74,8 @@ async def test_the_key_and_the_value_are_kube_apiservers() -> None:
 async def test_a_server_of_before_with_the_same_address_is_taken_over() -> None:
     storage = MemoryStorage()
     before, now = Heard(storage, A), Heard(storage, A)
-    await before.leases.load()
-    await now.leases.load()
-    assert now.told[-1] == [A]
+    async with before.renewing(), now.renewing():
+        assert now.told[-1] == [A]
 
 
 async def test_a_renewal_that_fails_is_tried_again_and_a_lost_lease_is_taken_anew(
@@ -70,7 +85,6 @@ async def test_a_renewal_that_fails_is_tried_again_and_a_lost_lease_is_taken_ane
     monkeypatch.setattr(server_leases, "AGAIN", 0.0)
     storage = MemoryStorage()
     a = Heard(storage, A)
-    await a.leases.load()
     commit, refused, renewed = storage.commit, asyncio.Event(), asyncio.Event()
 
     async def sometimes(writes: Sequence[Write]) -> int:
@@ -82,15 +96,15 @@ async def test_a_renewal_that_fails_is_tried_again_and_a_lost_lease_is_taken_ane
         return revision
 
     storage.commit = sometimes  # type: ignore[method-assign]
-    async with asyncio.TaskGroup() as tasks:
-        renewing = tasks.create_task(a.leases.renew())
+    async with a.renewing():
         await refused.wait()
-        # Meanwhile etcd has ended it.
-        record = await storage.get(f"{PREFIX}{A}")
-        if not renewed.is_set() and record is not None:
+        assert a.told == [[]]
+        for _ in range(2):
+            renewed.clear()
+            await renewed.wait()
+            assert a.told[-1] == [A]
+            # etcd has ended it, since it could not be renewed in time.
+            record = await storage.get(f"{PREFIX}{A}")
+            assert record
             await commit([Write(record.key, None, record.revision)])
             assert a.told[-1] == []
-        renewed.clear()
-        await renewed.wait()
-        renewing.cancel()
-    assert a.told[-1] == [A]
