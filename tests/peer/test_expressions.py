@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from http.client import RemoteDisconnected
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from peer.made_expressions import made_expressions
 from peer.named_differences import unnamed
-from peer.sequence import Ask, Compared, differences, shown
+from peer.sequence import Ask, Compared, answer_of, differences, shown
 from peer.server import Server
 from peer.test_admission_registration import GROUP, MUTATING_POLICY, POLICY, WEBHOOK, made
 
@@ -199,3 +202,38 @@ def test_expressions(sequence: Compared, kubernetes: Server, podling: Server) ->
     namespace = sequence.name.replace(": ", "-").replace(" ", "-")
     found = unnamed(differences(sequence, namespace, kubernetes, podling))
     assert not found, f"\n{shown(sequence, found)}"
+
+
+MADE, SEED = 3_000, 1
+"""Expressions made by chance."""
+MADE_AT_ONCE = 15
+
+
+def compiled(server: Server, expressions: Sequence[str]) -> dict[str, list[str] | None]:
+    """What is wrong with each; None for those of which Kubernetes' API server gives no account: it panics."""
+    found: dict[str, list[str] | None] = {}
+    with server.asking() as asking:
+        for first in range(0, len(expressions), MADE_AT_ONCE):
+            part = expressions[first : first + MADE_AT_ONCE]
+            body = policy(validations=[{"expression": f"[dyn({text})].exists(x, false)"} for text in part])
+            try:
+                answer = answer_of(asking, asked(body), "", [])
+            except RemoteDisconnected:
+                asking.connection.close()
+                found |= dict.fromkeys(part)
+                continue
+            told: dict[str, list[str]] = {}
+            for cause in answer.body.get("details", {}).get("causes", ()):
+                told.setdefault(cause["field"], []).append(cause["message"])
+            for number, text in enumerate(part):
+                found[text] = told.get(f"spec.validations[{number}].expression", [])
+    return found
+
+
+def test_expressions_made_by_chance(kubernetes: Server, podling: Server) -> None:
+    expressions = list(dict.fromkeys(made_expressions(SEED, MADE)))
+    theirs, ours = compiled(kubernetes, expressions), compiled(podling, expressions)
+    told = [text for text in expressions if theirs[text] is not None]
+    assert len(told) > 0.9 * len(expressions)
+    assert 0.5 < sum(not theirs[text] for text in told) / len(told) < 0.9
+    assert {text: ours[text] for text in told} == {text: theirs[text] for text in told}

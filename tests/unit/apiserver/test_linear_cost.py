@@ -29,10 +29,9 @@ from podling.apiserver.apply.managed_fields import (
 from podling.apiserver.apply.schema import changes_of_new, schema_of
 from podling.apiserver.cel.checker import Expression
 from podling.apiserver.cel.compilation import Compilation
-from podling.apiserver.cel.environment import Knows, environment
 from podling.apiserver.cel.patterns import pattern_fault
 from podling.apiserver.cel.urls import parsed_url
-from podling.apiserver.cel.words import parsed, told
+from podling.apiserver.cel.words import faults_in, told
 from podling.apiserver.finish import finish
 from podling.apiserver.kinds.custom_resources import CustomResourceDefinitions
 from podling.apiserver.patch.parse import parse_patch, patch_faults
@@ -566,7 +565,17 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
     "objects of an expression": (
         20_000,
         lambda n: f"{'Object.a' * n}{'a' * n} {'. ' * n}{'b' * n}",
-        lambda text: environment(Knows(mutates=True), text),
+        lambda text: Compilation().fault(Expression(text, mutates=True)),
+    ),
+    "an expression that is right": (
+        500,
+        lambda n: " && ".join(["object.a.startsWith('b') || [1, 2].exists(x, x > 1)"] * n),
+        lambda text: Compilation().fault(Expression(text)),
+    ),
+    "an expression that is wrong": (
+        500,
+        lambda n: " && ".join(["foo(object.a + 1) == [1, 'a']"] * n),
+        lambda text: Compilation().fault(Expression(text)),
     ),
     "quotes of an expression": (
         10_000,
@@ -576,7 +585,7 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
     "faults of an expression": (
         5_000,
         lambda n: "".join(f"ERROR: <input>:1:{i}: x\n | a\n" for i in range(n)),
-        lambda text: told(parsed(text, "a" * len(text), lambda offset, _: offset), "a" * len(text)),
+        lambda text: told(faults_in(text), "a" * len(text)),
     ),
     "a volume": (
         500,

@@ -1,7 +1,7 @@
 """Whether the expressions of one object compile, and to what type.
 
-A fault is what Kubernetes says of it. The library holds Python's global lock while it checks an expression,
-for about 15 µs a word, so it checks long ones in a process of its own, which ends with its answer.
+A fault is what Kubernetes says of it. The library holds Python's global lock while it parses, and types take
+some 100 µs a word, so long expressions are checked in a process of their own, which ends with its answer.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import msgspec
 from podling.model.errors import internal
 
 LONG, LONG_TOGETHER, MANY = 1_000, 16_000, 64
-"""Characters of one expression, characters of all, and variables and mutations: more than that is checked
-in a process of its own."""
+"""Characters of one expression, characters of all, and rules of a schema: more than that is checked in a
+process of its own."""
 PATIENCE = 30
 """Seconds until that process counts as lost."""
 INTERNAL = "Internal error: "
@@ -51,8 +51,7 @@ def faults(expressions: Mapping[str, Expression]) -> dict[str, str]:
     if not expressions:
         return {}
     asked = list(expressions.values())
-    is_much = sum(bool(one.variable) or one.mutates for one in asked) > MANY
-    if not is_much and not is_long([one.text for one in asked]):
+    if not is_long([one.text for one in asked]):
         said = check(asked)
     else:
         told = apart(PROGRAM, msgspec.msgpack.encode(asked))

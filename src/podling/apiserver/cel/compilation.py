@@ -5,161 +5,94 @@ follow it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from itertools import islice
-from typing import Any
 
 from podling.apiserver.cel.checker import INTERNAL, TOO_COMPLEX, Expression
-from podling.apiserver.cel.device_costs import is_too_complex
-from podling.apiserver.cel.environment import Knows, environment, with_macros, with_plain_names
-from podling.apiserver.cel.inference import Inference
-from podling.apiserver.cel.known import untyped
-from podling.apiserver.cel.literals import constant_fault, literal_faults
-from podling.apiserver.cel.named_types import may_name, names_open_type, null_value_faults, undefined_fault
-from podling.apiserver.cel.tree import Tree, variable_type
-from podling.apiserver.cel.types import DYN
-from podling.apiserver.cel.words import INTRODUCTION, MOST_TOLD, Fault, at_offset, parsed, told
+from podling.apiserver.cel.device_costs import KNOWN, is_too_complex
+from podling.apiserver.cel.inference import Inference, Known
+from podling.apiserver.cel.known import kept, known_about, untyped
+from podling.apiserver.cel.literals import literal_faults
+from podling.apiserver.cel.named_types import undefined_fault
+from podling.apiserver.cel.parsing import parsed
+from podling.apiserver.cel.program import constant_fault
+from podling.apiserver.cel.tree import Tree
+from podling.apiserver.cel.types import DYN, Type
+from podling.apiserver.cel.words import INTRODUCTION, MOST_TOLD, Fault, at_offset, faults_in, told
 
 MOST_CHARACTERS = 100_000
-MOST_ENVIRONMENTS = 256
-"""Environments of one object, which take 5 ms each: one for each variable that knows others, and for each
-mutation."""
+NESTED = f"{INTRODUCTION}the expression is nested too deep"
 SELECTING = ("bool", "any")
 """The types of an expression that selects a device."""
-_HAS_FIELD = re.compile(r"\bhas\(device\.(?:attributes|capacity)\)")
-_HAS = re.compile(r"\bhas\(variables\.(\w+)\)")
 _BACKTICK = re.compile(
     r"[rR]?[bB]?[rR]?(?:'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\")|//[^\n]*|`",
     re.DOTALL,
 )
 
 
-class TooManyError(Exception):
-    """An object has more expressions with an environment of their own than are looked at."""
-
-
 class Compilation:
     def __init__(self) -> None:
-        self._variables: dict[str, Any] = {}
-        self._known: dict[tuple[object, ...], Any] = {}
+        self._variables: dict[str, Type] = {}
 
     def fault(self, expression: Expression) -> str:
         """What is wrong with it, empty for nothing. A variable is known from here on, whatever its fault."""
-        text = expression.text
-        type_, fault = "dyn", ""
-        if len(text) > MOST_CHARACTERS:
-            fault = too_long(text)
-        elif faults := backticks(text):
-            fault = told(faults, text)
-        else:
+        try:
             type_, fault = self._compiled(expression)
+        except RecursionError:
+            type_, fault = DYN, NESTED
         if expression.selects:
-            fault = _of_selector(text, type_, fault)
+            fault = _of_selector(expression.text, type_.go, fault)
         elif expression.variable:
-            self._variables[expression.variable] = variable_type(type_)
-        elif not fault and expression.returns and type_ not in expression.returns:
+            self._variables[expression.variable] = kept(type_)
+        elif not fault and expression.returns and type_.go not in expression.returns:
             wanted = expression.returns[0]
             if len(expression.returns) > 1:
                 wanted = f"one of [{' '.join(expression.returns)}]"
-            fault = f"must evaluate to {wanted} but got {type_}"
+            fault = f"must evaluate to {wanted} but got {type_.go}"
         return fault
 
-    def _compiled(self, expression: Expression) -> tuple[str, str]:
+    def _compiled(self, expression: Expression) -> tuple[Type, str]:
         """The type, and what is wrong."""
-        text = with_macros(expression.text)
-        if expression.mutates:
-            text = with_plain_names(text)
+        text = expression.text
+        tree, fault = parsed_or_fault(text, bindings=expression.selects)
+        if tree is None:
+            return DYN, fault
+        found = Inference(tree, self._known(expression))
+        if fault := fault_of(found, text):
+            return DYN, fault
+        if why := constant_fault(tree) or undefined_fault(tree, text):
+            return DYN, f"{INTERNAL}program instantiation failed: {why}"
+        return found.result, TOO_COMPLEX if expression.selects and is_too_complex(found) else ""
+
+    def _known(self, expression: Expression) -> Known:
         if expression.selects:
-            text = _HAS_FIELD.sub(lambda found: "true".ljust(len(found[0])), text)
-        if expression.composed:
-            text = _HAS.sub(self._has, text)
-        try:
-            known = self._environment(expression)
-            plain = self._environment(Expression("", authorizer=False, selects=expression.selects))
-        except TooManyError:
-            return (
-                "dyn",
-                f"{INTRODUCTION}podling compiles at most {MOST_ENVIRONMENTS} such expressions of one object",
-            )
-        try:
-            tree = Tree(known.compile(text), text)
-        except RuntimeError as error:
-            return "dyn", told(parse_faults(str(error), text, known), expression.text)
-        named: Tree | None = None
-        if may_name(text):
-            named = Tree(known.compile(text, disable_check=True), text)
-        if named is not None and (faults := self._misnamed(named, expression, plain)):
-            return "dyn", told((at_offset(*fault, text) for fault in faults), expression.text)
-        found = islice(literal_faults(tree, plain), MOST_TOLD)
-        wrong = [at_offset(offset, why, text) for offset, why in found]
-        why = "" if wrong else constant_fault(tree, plain)
-        if not wrong and not why and named is not None:
-            why = undefined_fault(named)
-        if why:
-            return "dyn", f"{INTERNAL}program instantiation failed: {why}"
-        type_ = tree.type_of(tree.root).replace("Object_", "Object.")
-        # The checked tree has names of several parts as one.
-        if (
-            expression.selects
-            and not wrong
-            and is_too_complex(Tree(known.compile(text, disable_check=True), text))
-        ):
-            return type_, TOO_COMPLEX
-        return type_, told(wrong, expression.text) if wrong else ""
-
-    def _misnamed(self, tree: Tree, expression: Expression, plain: Any) -> Sequence[tuple[int, str]]:
-        """What does not fit the types that are named as values. `tree`: as it is parsed."""
-        if found := list(islice(null_value_faults(tree), MOST_TOLD)):
-            return found
-        if expression.mutates or expression.about or expression.selects or not names_open_type(tree):
-            return ()
-        inference = Inference(tree, untyped(dict.fromkeys(self._variables, DYN)))
-        tree.found = {id_: found.go for id_, found in inference.types.items()}
-        return (inference.faults or list(literal_faults(tree, plain)))[:MOST_TOLD]
-
-    def _has(self, found: re.Match[str]) -> str:
-        """What is true of a variable; the library takes the question for the variable itself."""
-        return "true".ljust(len(found[0])) if found[1] in self._variables else found[0]
-
-    def _environment(self, expression: Expression) -> Any:
-        """Raises TooManyError."""
-        variables = self._variables if expression.composed and "variables" in expression.text else None
-        objects = expression.text if expression.mutates else ""
-        count = -1 if variables is None else len(variables)
-        key = (
-            *(expression.params, expression.authorizer, count, objects, expression.selects),
-            expression.about,
+            return KNOWN
+        if expression.about:
+            return known_about(expression.about)
+        return untyped(
+            self._variables if expression.composed else None,
+            params=expression.params,
+            authorizer=expression.authorizer,
+            mutates=expression.mutates,
         )
-        if key not in self._known:
-            if len(self._known) > MOST_ENVIRONMENTS:
-                raise TooManyError
-            knows = Knows(
-                params=expression.params,
-                authorizer=expression.authorizer,
-                variables=variables,
-                mutates=expression.mutates,
-                device=expression.selects,
-                about=expression.about,
-            )
-            self._known[key] = environment(knows, objects)
-        return self._known[key]
 
 
-def parse_faults(error: str, text: str, known: Any) -> list[Fault]:
-    """From what the library says to what Kubernetes says."""
+def parsed_or_fault(text: str, *, bindings: bool = False) -> tuple[Tree | None, str]:
+    """Why an expression is none, if there is no tree."""
+    if len(text) > MOST_CHARACTERS:
+        return None, too_long(text)
+    if faults := backticks(text):
+        return None, told(faults, text)
+    try:
+        return parsed(text, bindings=bindings), ""
+    except RuntimeError as error:
+        said = re.sub(r" \[[A-Z_]+\]$", "", str(error).removeprefix("INVALID_ARGUMENT: "))
+        return None, told(list(faults_in(said)) or [Fault(-1, -1, said)], text)
 
-    def misfit(offset: int, operand: int) -> int:
-        try:
-            tree = Tree(known.compile(text, disable_check=True), text)
-        except RuntimeError:
-            return offset
-        for part in tree.parts():
-            if part.HasField("call") and tree.position(part.id) == offset:
-                return tree.position(part.call.args[operand].id)
-        return offset
 
-    said = re.sub(r" \[[A-Z_]+\]$", "", error.removeprefix("INVALID_ARGUMENT: "))
-    return list(parsed(said, text, misfit)) or [Fault(-1, -1, said)]
+def fault_of(found: Inference, text: str) -> str:
+    """What does not fit the types of an expression; empty for nothing."""
+    faults = found.faults or list(islice(literal_faults(found), MOST_TOLD))
+    return told((at_offset(*one, text) for one in faults), text) if faults else ""
 
 
 def _of_selector(text: str, type_: str, fault: str) -> str:

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from podling.apiserver.cel.costs import KEYS, VALUES, Estimate, Path
 from podling.apiserver.cel.inference import Inference, Known, functions
-from podling.apiserver.cel.tree import Tree
-from podling.apiserver.cel.types import BOOL, DYN, STRING, Type, map_of, struct
+from podling.apiserver.cel.types import ANY, BOOL, STRING, Type, map_of, struct
 
 LIMIT = 1_000_000
 DEVICE = "kubernetes.DRADevice"
@@ -16,7 +15,7 @@ MOST_NAMED = 32
 LONGEST_DRIVER, LONGEST_DOMAIN, LONGEST_NAME, LONGEST_VALUE = 63, 63, 32, 64
 _FIELDS = {
     "driver": STRING,
-    "attributes": map_of(STRING, map_of(STRING, DYN)),
+    "attributes": map_of(STRING, map_of(STRING, ANY)),
     "capacity": map_of(STRING, map_of(STRING, struct("kubernetes.Quantity"))),
     "allowMultipleAllocations": BOOL,
 }
@@ -46,11 +45,10 @@ class _Device:
         return None
 
 
-def is_too_complex(tree: Tree) -> bool:
-    """`tree`: of a selector that compiles. One that is nested deeper than Python goes is too complex, too."""
-    device = _Device()
-    try:
-        inference = Inference(tree, Known({"device": struct(DEVICE)}, device, functions()))
-        return Estimate(tree, inference, device).cost > LIMIT
-    except RecursionError:
-        return True
+KNOWN = Known({"device": struct(DEVICE)}, _Device(), functions())
+"""What a selector knows."""
+
+
+def is_too_complex(found: Inference) -> bool:
+    """`found`: of a selector that compiles."""
+    return Estimate(found.tree, found, _Device()).cost > LIMIT

@@ -11,17 +11,15 @@ says so, and since an evaluation changes nothing, it is begun again.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import msgspec
 
-from podling.apiserver.cel.environment import Knows, environment, with_macros
 from podling.apiserver.cel.inference import Inference
 from podling.apiserver.cel.known import kept, untyped
+from podling.apiserver.cel.parsing import parsed
 from podling.apiserver.cel.parts import Evaluation, Part, constant
 from podling.apiserver.cel.program import Compiler
-from podling.apiserver.cel.tree import Tree
 from podling.apiserver.cel.types import DYN, Type
 from podling.apiserver.cel.values import ROOM, CelError, CostError
 from podling.model.remembered import remembered
@@ -59,7 +57,7 @@ class Program:
         self._slots, self._error = 0, ""
         self._part: Part = constant(None)
         try:
-            tree = Tree(_environment().compile(with_macros(expression), disable_check=True), expression)
+            tree = parsed(expression)
             inference = Inference(tree, untyped(dict(variables)))
             self.type = kept(inference.result)
             compiler = Compiler(inference.ways)
@@ -91,9 +89,3 @@ class Program:
 def program(expression: str, variables: Variables = ()) -> Program:
     """The program of an expression, kept if it is short. `variables`: those that it names."""
     return Program(expression, variables)
-
-
-@cache
-def _environment() -> Any:
-    """Its macros are those of every environment."""
-    return environment(Knows(params=True, variables={}, mutates=True), "")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from podling.apiserver.cel.environment import AUTHORIZATION, KUBERNETES, SCALARS, TIMESTAMP, VALUE
 from podling.apiserver.cel.inference import Known, functions
 from podling.apiserver.cel.types import (
     DYN,
     LIST,
     MAP,
     STRING,
+    Signature,
     Structures,
     Type,
     list_of,
@@ -19,6 +19,82 @@ from podling.apiserver.cel.types import (
     struct,
 )
 
+AUTHORIZATION = "kubernetes.authorization"
+_KIND = {"group": "string", "version": "string", "kind": "string"}
+_RESOURCE = {"group": "string", "version": "string", "resource": "string"}
+_WRITTEN: Mapping[str, Mapping[str, str]] = {
+    "GroupVersionKind": _KIND,
+    "GroupVersionResource": _RESOURCE,
+    "UserInfo": {
+        "username": "string",
+        "uid": "string",
+        "groups": "list<string>",
+        "extra": "map<string, list<string>>",
+    },
+    "AdmissionRequest": {
+        "kind": "kubernetes.GroupVersionKind",
+        "resource": "kubernetes.GroupVersionResource",
+        "subResource": "string",
+        "requestKind": "kubernetes.GroupVersionKind",
+        "requestResource": "kubernetes.GroupVersionResource",
+        "requestSubResource": "string",
+        "name": "string",
+        "namespace": "string",
+        "operation": "string",
+        "userInfo": "kubernetes.UserInfo",
+        "dryRun": "bool",
+        "options": "dyn",
+    },
+    "SubjectAccessReviewSpec": {
+        "resourceAttributes": "kubernetes.ResourceAttributes",
+        "nonResourceAttributes": "kubernetes.NonResourceAttributes",
+        "user": "string",
+        "groups": "list<string>",
+        "extra": "map<string, list<string>>",
+        "uid": "string",
+    },
+    "ResourceAttributes": {
+        "namespace": "string",
+        "verb": "string",
+        "group": "string",
+        "version": "string",
+        "resource": "string",
+        "subresource": "string",
+        "name": "string",
+        "fieldSelector": "kubernetes.SelectorAttributes",
+        "labelSelector": "kubernetes.SelectorAttributes",
+    },
+    "NonResourceAttributes": {"path": "string", "verb": "string"},
+    "SelectorAttributes": {"rawSelector": "string", "requirements": "list<kubernetes.SelectorRequirement>"},
+    "SelectorRequirement": {"key": "string", "operator": "string", "values": "list<string>"},
+    "NamespaceMetadata": {
+        "name": "string",
+        "generateName": "string",
+        "namespace": "string",
+        "labels": "map<string, string>",
+        "annotations": "map<string, string>",
+        "UID": "string",
+        "creationTimestamp": "timestamp",
+        "deletionGracePeriodSeconds": "int",
+        "deletionTimestamp": "timestamp",
+        "generation": "int",
+        "resourceVersion": "string",
+        "finalizers": "list<string>",
+    },
+    "NamespaceSpec": {"finalizers": "list<string>"},
+    "NamespaceStatus": {"phase": "string"},
+    "Namespace": {
+        "metadata": "kubernetes.NamespaceMetadata",
+        "spec": "kubernetes.NamespaceSpec",
+        "status": "kubernetes.NamespaceStatus",
+    },
+}
+KUBERNETES: Mapping[str, Mapping[str, Type]] = {
+    f"kubernetes.{name}": {field: parsed_type(written) for field, written in fields.items()}
+    for name, fields in _WRITTEN.items()
+}
+"""The structures that every expression knows, with their fields."""
+_PATCH = {**dict.fromkeys(("op", "path", "from"), STRING), "value": DYN}
 VARIABLES = "kubernetes.variables"
 _KEPT = frozenset(("bool", "int", "uint", "double", "string", "bytes", "null_type"))
 _TIMES = frozenset(("google.protobuf.Timestamp", "google.protobuf.Duration"))
@@ -26,14 +102,45 @@ OWN = {
     "request": struct("kubernetes.AdmissionRequest"),
     "namespaceObject": struct("kubernetes.Namespace"),
     "authorizer": struct(f"{AUTHORIZATION}.Authorizer"),
+    "authorizer.requestResource": struct(f"{AUTHORIZATION}.ResourceCheck"),
     "variables": struct(VARIABLES),
 }
 
 
-def untyped(variables: Mapping[str, Type]) -> Known:
-    """What is known where objects and parameters may be anything."""
+_ABOUT = {
+    "claims": map_of(STRING, DYN),
+    "user": struct("kubernetes.UserInfo"),
+    "request": struct("kubernetes.SubjectAccessReviewSpec"),
+}
+
+
+def untyped(
+    variables: Mapping[str, Type] | None,
+    *,
+    params: bool = True,
+    authorizer: bool = True,
+    mutates: bool = False,
+) -> Known:
+    """What is known where objects and parameters may be anything. `variables`: None where there are none."""
+    absent: set[str] = set()
+    if variables is None:
+        absent.add("variables")
+    if not params:
+        absent.add("params")
+    if not authorizer:
+        absent.update(("authorizer", "authorizer.requestResource"))
     names = {**OWN, **dict.fromkeys(("object", "oldObject", "params"), DYN)}
-    return Known(names, Several([VariableTypes(variables), KubernetesTypes()]), functions())
+    names = {name: type_ for name, type_ in names.items() if name not in absent}
+    structures: list[Structures] = [VariableTypes(variables or {}), KubernetesTypes()]
+    if not mutates:
+        return Known(names, Several(structures), functions())
+    more = {"jsonpatch.escapeKey": [Signature((STRING,), STRING)]}
+    return Known(names, Several([*structures, MadeTypes()]), {**functions(), **more})
+
+
+def known_about(what: str) -> Known:
+    """Of the `claims` of a token, of the `user` made of them, or of a `request` that is authorized."""
+    return Known({what: _ABOUT[what]}, KubernetesTypes(), functions())
 
 
 def kept(type_: Type) -> Type:
@@ -71,24 +178,18 @@ class VariableTypes:
 
 
 class KubernetesTypes:
-    """Those of `environment.py`."""
-
     def has(self, name: str) -> bool:
-        return name.removeprefix("kubernetes.") in KUBERNETES
+        return name in KUBERNETES
 
     def field(self, name: str, field: str) -> Type | None:
-        found = KUBERNETES[name.removeprefix("kubernetes.")].get(field)
-        return None if found is None else _type_of(found)
+        return KUBERNETES[name].get(field)
 
 
-def _type_of(written: str) -> Type:
-    """Of a field, as `environment.py` writes it."""
-    if written.startswith("*"):
-        return list_of(_type_of(written[1:]))
-    if written.startswith("map:"):
-        return map_of(STRING, _type_of(written.removeprefix("map:")))
-    if written in SCALARS:
-        return parsed_type(written)
-    if written in (VALUE, TIMESTAMP):
-        return DYN if written == VALUE else parsed_type("timestamp")
-    return list_of(STRING) if written.endswith("ListValue") else struct(written[1:])
+class MadeTypes:
+    """Of what mutations make: patches, and objects, which have any field."""
+
+    def has(self, name: str) -> bool:
+        return name in ("Object", "JSONPatch") or name.startswith("Object.")
+
+    def field(self, name: str, field: str) -> Type | None:
+        return _PATCH.get(field) if name == "JSONPatch" else DYN

@@ -6,17 +6,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from cel_expr_python import cel
+from podling.apiserver.cel.inference import Inference
+from podling.apiserver.cel.operators import to_duration, to_timestamp
+from podling.apiserver.cel.patterns import pattern_fault
+from podling.apiserver.cel.tree import parts_of, which
+from podling.apiserver.cel.types import Type, without_wrappers
+from podling.apiserver.cel.values import CelError, Meter, UInt
 
-from podling.apiserver.cel.tree import Tree
-
-_WRAPPER = re.compile(r"\bwrapper\((\w+)\)")
-LITERALS = {"duration": "duration", "timestamp": "timestamp", "matches": "'a'.matches"}
-TIMES = frozenset(("duration", "timestamp"))
-CONVERSIONS = frozenset(("int", "uint", "double", "bool"))
 _CLAUSE = re.compile(r"%(?:(?P<percent>%)|(?:\.(?P<precision>\d*))?(?P<letter>.?))", re.DOTALL)
 _NUMBERS = "only integers and bools can be formatted as binary"
 _HEX = "only integers, byte buffers, and strings can be formatted as hex"
@@ -37,127 +36,101 @@ _FORMATTED = {
 }
 
 
-def literal_faults(tree: Tree, plain: Any) -> Iterator[tuple[int, str]]:
-    """Offset and message of each. `plain`: an environment in which literals can be evaluated."""
+def _is_no(convert: Callable[[Meter, Any], Any]) -> Callable[[Any], bool]:
+    """Whether a constant cannot be converted."""
+
+    def is_no(const: Any) -> bool:
+        what = which(const)
+        value = getattr(const, what)
+        try:
+            convert(Meter(0), None if what == "null" else UInt(value) if what == "uint" else value)
+        except CelError:
+            return True
+        return False
+
+    return is_no
+
+
+LITERALS: Mapping[str, Callable[[Any], bool]] = {
+    "duration": _is_no(to_duration),
+    "timestamp": _is_no(to_timestamp),
+    "matches": lambda const: const.HasField("string") and bool(pattern_fault(const.string)),
+}
+"""Functions whose last argument is looked at if it is constant."""
+
+
+def literal_faults(found: Inference) -> Iterator[tuple[int, str]]:
+    """Offset and message of each."""
     exempt = {
         one.id
-        for part in tree.parts()
+        for part in found.tree.parts()
         if part.HasField("call") and part.call.function == "format"
-        for one in all_below(tree, part)
+        for one in parts_of(part)
     }
-    for part in tree.parts():
+    for part in found.tree.parts():
         if part.HasField("list") and part.id not in exempt:
-            yield from list_faults(tree, part.list)
+            yield from list_faults(found, part.list)
         elif part.HasField("structure") and not part.structure.message_name and part.id not in exempt:
-            yield from map_faults(tree, part.structure)
+            yield from map_faults(found, part.structure)
         elif part.HasField("call"):
-            yield from call_faults(tree, part, plain)
+            yield from call_faults(found, part)
         elif part.const.HasField("double") and math.isinf(part.const.double):
-            yield tree.position(part.id), "invalid double literal"
+            yield found.tree.position(part.id), "invalid double literal"
 
 
-def all_below(tree: Tree, part: Any) -> Iterator[Any]:
-    below = Tree.__new__(Tree)
-    below.root = part
-    yield from below.parts()
+def _misfit(found: Inference, expected: Type, part: Any, type_: Type) -> tuple[int, str]:
+    return found.tree.start(part), f"expected type '{expected.shown}' but found '{type_.shown}'"
 
 
-def _misfit(tree: Tree, expected: str, part: Any, found: str) -> tuple[int, str]:
-    expected, found = (re.sub(r"\bnull_type\b", "null", type_) for type_ in (expected, found))
-    return tree.start(part), f"expected type '{expected}' but found '{found}'"
+def _inner(type_: Type, *, optional: bool) -> Type:
+    return type_.params[0] if optional and type_.is_optional else type_
 
 
-def _inner(type_: str, *, optional: bool) -> str:
-    return type_.removeprefix("optional_type(").removesuffix(")") if optional else type_
-
-
-def _plain(type_: str) -> str:
-    """What may be null counts as what it is otherwise."""
-    return _WRAPPER.sub(r"\1", type_)
-
-
-def list_faults(tree: Tree, part: Any) -> Iterator[tuple[int, str]]:
-    optional, first = set(part.optional_indices), ""
+def list_faults(found: Inference, part: Any) -> Iterator[tuple[int, str]]:
+    optional = set(part.optional_indices)
+    first: Type | None = None
     for at, item in enumerate(part.elements):
-        type_ = _inner(tree.type_of(item), optional=at in optional)
+        type_ = _inner(found.of(item), optional=at in optional)
         first = first or type_
-        if _plain(type_) != _plain(first):
-            yield _misfit(tree, first, item, type_)
+        if without_wrappers(type_) != without_wrappers(first):
+            yield _misfit(found, first, item, type_)
             return
 
 
-def map_faults(tree: Tree, part: Any) -> Iterator[tuple[int, str]]:
-    first: tuple[str, str] | None = None
+def map_faults(found: Inference, part: Any) -> Iterator[tuple[int, str]]:
+    first: tuple[Type, Type] | None = None
     for entry in part.entries:
-        types = tree.type_of(entry.map_key), _inner(tree.type_of(entry.value), optional=entry.optional)
+        types = found.of(entry.map_key), _inner(found.of(entry.value), optional=entry.optional)
         first = first or types
-        if _plain(types[0]) != _plain(first[0]):
-            yield _misfit(tree, first[0], entry.map_key, types[0])
-        if _plain(types[1]) != _plain(first[1]):
-            yield _misfit(tree, first[1], entry.value, types[1])
+        for node, type_, expected in zip((entry.map_key, entry.value), types, first, strict=True):
+            if without_wrappers(type_) != without_wrappers(expected):
+                yield _misfit(found, expected, node, type_)
 
 
-def call_faults(tree: Tree, part: Any, plain: Any) -> Iterator[tuple[int, str]]:
+def call_faults(found: Inference, part: Any) -> Iterator[tuple[int, str]]:
     call = part.call
     arguments = list(call.args)
     last = arguments[-1] if arguments else None
-    if call.function in TIMES and last is not None and last.const.HasField("null"):
-        yield tree.position(last.id), f"invalid {call.function} argument"
-    elif call.function in LITERALS and last is not None and last.const.HasField("string"):
-        if _is_error(plain, f"{LITERALS[call.function]}({_quoted(last.const.string)})"):
-            yield tree.position(last.id), f"invalid {call.function} argument"
-    elif call.function == "flatten" and not arguments:
-        # The library flattens any list, Go only one of lists.
-        type_ = tree.type_of(call.target)
-        if type_.startswith("list(") and not type_.startswith(("list(list(", "list(dyn)")):
-            why = f"found no matching overload for 'flatten' applied to '{type_}.()'"
-            yield tree.position(part.id), why
+    if call.function in LITERALS and last is not None and which(last) == "const":
+        if LITERALS[call.function](last.const):
+            yield found.tree.position(last.id), f"invalid {call.function} argument"
     elif call.function == "format" and call.target.const.HasField("string") and arguments[0].HasField("list"):
-        yield from format_faults(tree, part)
+        yield from format_faults(found, part)
 
 
-def constant_fault(tree: Tree, plain: Any) -> str:
-    """Kubernetes evaluates what is constant before it takes an expression."""
-    for part in tree.parts():
-        call = part.call
-        if not part.HasField("call") or not call.args:
-            continue
-        if call.function in ("int", "string") and call.args[0].const.HasField("null"):
-            return f"no such overload: {call.function}(null_type)"
-        if not call.args[0].const.HasField("string"):
-            continue
-        text = call.args[0].const.string
-        if call.function in ("find", "findAll") and _is_error(plain, f"'a'.matches({_quoted(text)})"):
-            return f"error parsing regexp: `{text}`"
-        if call.function in CONVERSIONS and _is_error(plain, f"{call.function}({_quoted(text)})"):
-            return f"type conversion error from 'string' to '{call.function}'"
-    return ""
-
-
-def _is_error(plain: Any, text: str) -> bool:
-    try:
-        return bool(plain.compile(text).eval(data={}).type() == cel.Type.ERROR)
-    except RuntimeError:
-        return True
-
-
-def _quoted(text: str) -> str:
-    return '"' + "".join(f"\\U{ord(one):08x}" for one in text) + '"'
-
-
-def _named(tree: Tree, part: Any) -> str:
+def _named(found: Inference, part: Any) -> str:
     """The name of a type, without what it holds."""
-    name = _plain(tree.type_of(part)).partition("(")[0]
+    name = without_wrappers(found.of(part)).go.partition("(")[0]
     return "google.protobuf.Any" if name == "any" else name
 
 
-def _unfit(tree: Tree, part: Any, allowed: Collection[str]) -> Any:
+def _unfit(found: Inference, part: Any, allowed: Collection[str]) -> Any:
     """What a clause for these types does not show: an argument, or what is written out in it; None for
     nothing."""
     waiting = [part]
     while waiting:
         at = waiting.pop()
-        if _named(tree, at) not in (*allowed, "dyn"):
+        if _named(found, at) not in (*allowed, "dyn"):
             return at
         if at.HasField("list"):
             waiting.extend(reversed(at.list.elements))
@@ -167,12 +140,12 @@ def _unfit(tree: Tree, part: Any, allowed: Collection[str]) -> Any:
     return None
 
 
-def format_faults(tree: Tree, part: Any) -> Iterator[tuple[int, str]]:
+def format_faults(found: Inference, part: Any) -> Iterator[tuple[int, str]]:
     """The first of a format and its arguments."""
     used, given = 0, list(part.call.args[0].list.elements)
-    for found in _CLAUSE.finditer(part.call.target.const.string):
-        letter, precision = found["letter"], found["precision"]
-        if found["percent"]:
+    for clause in _CLAUSE.finditer(part.call.target.const.string):
+        letter, precision = clause["letter"], clause["precision"]
+        if clause["percent"]:
             continue
         where, why = part, ""
         if not letter and precision is None:
@@ -188,13 +161,13 @@ def format_faults(tree: Tree, part: Any) -> Iterator[tuple[int, str]]:
             why = f'could not parse formatting clause: unrecognized formatting clause "{letter}"'
         else:
             words, allowed = _FORMATTED[letter]
-            unfit = _unfit(tree, given[used], allowed)
+            unfit = _unfit(found, given[used], allowed)
             if unfit is not None:
-                where, why = unfit, f"error during formatting: {words}, was given {_named(tree, unfit)}"
+                where, why = unfit, f"error during formatting: {words}, was given {_named(found, unfit)}"
         if why:
-            yield tree.start(where), why
+            yield found.tree.start(where), why
             return
         used += 1
     if used < len(given):
         why = f"too many arguments supplied to string.format (expected {used}, got {len(given)})"
-        yield tree.position(part.id), why
+        yield found.tree.position(part.id), why

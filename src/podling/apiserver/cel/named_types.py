@@ -1,4 +1,4 @@
-"""Types that an expression names as values, of which the library says something else than `cel-go`."""
+"""Types that an expression may name as values when it is checked, and may not when it is made."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from podling.apiserver.cel.environment import KUBERNETES, OPEN_TYPES
+from podling.apiserver.cel.known import KUBERNETES
 from podling.apiserver.cel.tree import Tree, which
 
 UNDEFINED = frozenset(
@@ -14,36 +14,20 @@ UNDEFINED = frozenset(
         *(f"google.protobuf.{name}" for name in ("Any", "Struct", "Value", "ListValue")),
         *(f"google.protobuf.{name}Value" for name in ("Bool", "Bytes", "Double", "Float", "String")),
         *(f"google.protobuf.{name}Value" for name in ("Int32", "Int64", "UInt32", "UInt64")),
-        *(f"kubernetes.{name}" for name in KUBERNETES),
+        *KUBERNETES,
         *("timestamp", "duration"),
     )
 )
 """Kubernetes checks them, and then finds nothing that they stand for."""
-NULL_VALUE = "google.protobuf.NullValue"
-"""No type, though its one value may be named."""
 _ANY = re.compile(r"\b(?:google|kubernetes|net)\s*\.|\b(?:timestamp|duration)\b(?!\s*\()")
 
 
-def may_name(text: str) -> bool:
-    """Whether an expression is to be looked at."""
-    return _ANY.search(text) is not None
-
-
-def null_value_faults(tree: Tree) -> Iterator[tuple[int, str]]:
-    """`tree`: as it is parsed, here and below."""
-    for name, root in _names(tree):
-        if name.startswith(NULL_VALUE) and name != f"{NULL_VALUE}.NULL_VALUE":
-            yield tree.position(root.id), "undeclared reference to 'google' (in container '')"
-
-
-def undefined_fault(tree: Tree) -> str:
+def undefined_fault(tree: Tree, text: str) -> str:
+    """`text`: what the tree was parsed from."""
+    if _ANY.search(text) is None:
+        return ""
     found = ((tree.position(root.id), name) for name, root in _names(tree) if name in UNDEFINED)
     return next((f"reference to undefined type: {name}" for _, name in sorted(found)), "")
-
-
-def names_open_type(tree: Tree) -> bool:
-    """Whether the library takes for anything what `cel-go` knows as a type."""
-    return any(name.startswith(type_) for name, _ in _names(tree) for type_ in OPEN_TYPES)
 
 
 def _names(tree: Tree) -> Iterator[tuple[str, Any]]:

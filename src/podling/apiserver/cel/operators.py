@@ -336,7 +336,8 @@ def to_duration(meter: Meter, value: Any) -> Duration:
     if type(value) is Duration:
         return value
     if type(value) is int:
-        return _duration(value)
+        # The function takes an int, and then knows no way from one to a duration.
+        raise _unconverted(value, Duration.cel_type)
     if type(value) is str:
         nanos = parsed_duration(value) if len(value) <= 100 else None
         if nanos is None or not SMALLEST <= nanos <= LARGEST:

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from podling.apiserver.cel.addresses import Address, Network
+from podling.apiserver.cel.authorizer import AccessDecision, Asker, GroupCheck, PathCheck, ResourceCheck
+from podling.apiserver.cel.objects import Link, Measure, NamedFormat, Semver
 from podling.apiserver.cel.operators import to_string
 from podling.apiserver.cel.values import (
     GO_TYPES,
@@ -16,9 +19,12 @@ from podling.apiserver.cel.values import (
     ROOM,
     CelError,
     CostError,
+    Duration,
     Made,
     Meter,
     Optional,
+    Timestamp,
+    TypeValue,
     UInt,
     found,
     key_of,
@@ -26,6 +32,31 @@ from podling.apiserver.cel.values import (
     no_overload,
     type_of,
 )
+
+_QUALIFIERS = frozenset((str, int, UInt, bool, float))
+"""Types of keys."""
+_GO_NAMES = {
+    type(None): "types.Null",
+    bytes: "types.Bytes",
+    list: "*types.baseList",
+    dict: "*types.baseMap",
+    Timestamp: "types.Timestamp",
+    Duration: "types.Duration",
+    TypeValue: "*types.Type",
+    Optional: "*types.Optional",
+    Measure: "cel.Quantity",
+    Link: "cel.URL",
+    Address: "cel.IP",
+    Network: "cel.CIDR",
+    Semver: "cel.Semver",
+    NamedFormat: "cel.Format",
+    Asker: "library.authorizerVal",
+    PathCheck: "library.pathCheckVal",
+    GroupCheck: "library.groupCheckVal",
+    ResourceCheck: "library.resourceCheckVal",
+    AccessDecision: "library.decisionVal",
+}
+"""Other types, as Go names them."""
 
 
 class Evaluation(Meter):
@@ -110,7 +141,7 @@ def selection(operand: Part, field: str, own: int) -> Part:
     """`own`: what the path costs besides its steps."""
 
     def select(at: Evaluation) -> Any:
-        value = operand(at)
+        value = _followed(operand, at, own)
         at.left -= 1 + own
         if at.left < at.floor:
             raise CostError
@@ -119,12 +150,25 @@ def selection(operand: Part, field: str, own: int) -> Part:
                 return value[field]
             raise CelError(f"no such key: {field}")
         if type(value) is Optional:
-            return _stepped(at, value, field)
+            found = _if_there(value, field)
+            at.left += not found.is_there
+            return found
         if hasattr(value, "select"):
             return value.select(at, field)
         return _at_key(value, field)
 
     return select
+
+
+def _followed(part: Part, at: Evaluation, own: int) -> Any:
+    """What a path goes on from, or its key. It costs what the whole of the path costs if this fails, too."""
+    try:
+        return part(at)
+    except CostError:
+        raise
+    except CelError:
+        at.charge(own)
+        raise
 
 
 def presence(operand: Part, field: str) -> Part:
@@ -179,6 +223,11 @@ def _index(key: Any) -> int:
     raise CelError(f"unsupported index type '{type_of(key)}' in list")
 
 
+def qualifier_type(key: Any) -> str:
+    """The type of a key in Go if it can be none, else nothing."""
+    return "" if type(key) in _QUALIFIERS else _GO_NAMES.get(type(key), type_of(key))
+
+
 def _shown(key: Any) -> str:
     if type(key) is bool:
         return "true" if key else "false"
@@ -206,31 +255,41 @@ def _if_there(value: Any, key: Any) -> Optional:
 
 def indexed(operand: Part, key: Part, own: int) -> Part:
     def index(at: Evaluation) -> Any:
-        value, wanted = operand(at), key(at)
+        value = _followed(operand, at, own)
+        if type(value) is Optional:
+            return _stepped(at, value, key, own)
+        wanted = _followed(key, at, own)
         at.charge(1 + own)
-        return _stepped(at, value, wanted) if type(value) is Optional else _at_key(value, wanted)
+        return _at_key(value, _qualifier(wanted))
 
     return index
 
 
 def indexed_if_there(operand: Part, key: Part, own: int) -> Part:
     def index(at: Evaluation) -> Optional:
-        value, wanted = operand(at), key(at)
-        at.charge(1 + own)
-        return _stepped(at, value, wanted)
+        return _stepped(at, _followed(operand, at, own), key, own)
 
     return index
 
 
-def _stepped(at: Evaluation, value: Any, key: Any) -> Optional:
-    """A step that leads nowhere costs nothing."""
-    found = NONE
-    try:
-        found = _if_there(value, key)
-    finally:
-        if not found.is_there:
-            at.left += 1
+def _stepped(at: Evaluation, value: Any, key: Part, own: int) -> Optional:
+    """A step that leads nowhere costs nothing, and from nothing none is taken: its key is not evaluated."""
+    if type(value) is Optional and not value.is_there:
+        at.charge(own)
+        return NONE
+    wanted = _followed(key, at, own)
+    at.charge(1 + own)
+    found = _if_there(value, _qualifier(wanted))
+    if not found.is_there:
+        at.left += 1
     return found
+
+
+def _qualifier(key: Any) -> Any:
+    """Raises CelError for what can be no key."""
+    if type(key) in _QUALIFIERS:
+        return key
+    raise CelError(f"invalid qualifier type: {qualifier_type(key)}")
 
 
 def called(body: Callable[..., Any], parts: list[Part], charge: Callable[..., int] | None) -> Part:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from podling.apiserver.cel.compilation import fault_of
 from podling.apiserver.cel.declared import Declarations, Shape, declared
 from podling.apiserver.cel.inference import Inference, Known, functions
 from podling.apiserver.cel.known import OWN, KubernetesTypes, Several, VariableTypes, kept
-from podling.apiserver.cel.literals import literal_faults
-from podling.apiserver.cel.schema_rules import parsed, parser
+from podling.apiserver.cel.parsing import parsed
 from podling.apiserver.cel.types import (
     DYN,
     Structures,
     Type,
 )
-from podling.apiserver.cel.words import INTRODUCTION, MOST_TOLD, at_offset, told
+from podling.apiserver.cel.words import INTRODUCTION
 from podling.model.types.admissionregistration import ValidatingAdmissionPolicySpec
 
 if TYPE_CHECKING:
@@ -53,14 +51,7 @@ class Checks:
         found = self._inferred(text)
         if found is None:
             return ""
-        faults: Sequence[tuple[int, str]] = found.faults
-        if not faults:
-            tree = found.tree
-            tree.found = {id_: type_.go for id_, type_ in found.types.items()}
-            faults = list(islice(literal_faults(tree, parser()), MOST_TOLD))
-        if not faults:
-            return ""
-        return told((at_offset(*one, text) for one in faults), text).removeprefix(INTRODUCTION)
+        return fault_of(found, text).removeprefix(INTRODUCTION)
 
     def _inferred(self, text: str) -> Inference | None:
         try:

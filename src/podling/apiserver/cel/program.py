@@ -32,15 +32,24 @@ from podling.apiserver.cel.parts import (
     or_value,
     pairs_of,
     presence,
+    qualifier_type,
     selection,
     slot,
     ternary,
     unwrapped,
     variable,
 )
-from podling.apiserver.cel.tree import which
+from podling.apiserver.cel.patterns import pattern_fault
+from podling.apiserver.cel.tree import Tree, which
 from podling.apiserver.cel.types import LIST, Signature
-from podling.apiserver.cel.values import ROOM, CelError, CostError, UInt, key_of, no_overload
+from podling.apiserver.cel.values import (
+    ROOM,
+    CelError,
+    CostError,
+    UInt,
+    key_of,
+    no_overload,
+)
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     **OPERATORS,
@@ -58,8 +67,8 @@ CONVERSIONS = frozenset(
 """Functions that are called once for all of a constant."""
 _HASHED = frozenset((bool, int, UInt, float, str))
 """Types of constants among which a value is looked for without a charge."""
-
-
+_PATTERNS = frozenset(("matches", "find", "findAll"))
+"""Functions whose second argument is a regular expression."""
 _INDICES: Mapping[str, Callable[[Part, Part, int], Part]] = {
     "_[_]": indexed,
     "_[?_]": indexed_if_there,
@@ -78,10 +87,14 @@ class Compiler:
     """Makes the functions of one expression. `ways`: in which ways its calls may be meant, by their ids.
 
     A path is a variable, or another part, with fields and indices: these cost 1 each, and the whole 1 more.
-    What is only chosen (`a ? b.c : d`), or is itself an index, has not that one to pay."""
+    What is only chosen (`a ? b.c : d`), or is itself an index, has not that one to pay.
+
+    `fault`: what is wrong with conversions, patterns and indices that are constant, for which the expression
+    is refused; empty for nothing."""
 
     def __init__(self, ways: Mapping[int, Sequence[Signature]]) -> None:
         self.slots = 0
+        self.fault = ""
         self._ways = ways
         self._constants: dict[Part, Any] = {}
         self._starts: dict[int, Part] = {}
@@ -136,7 +149,13 @@ class Compiler:
             operand, own = self._operand(node.select.operand, scope, cost)
             return selection(operand, field, own)
         operand, own = self._operand(node.call.args[0], scope, cost)
-        return _INDICES[node.call.function](operand, self._bare(node.call.args[1], scope), own)
+        key = self._bare(node.call.args[1], scope)
+        if key in self._constants and (wrong := qualifier_type(self._constants[key])):
+            self._wrong(f"invalid qualifier type: {wrong}")
+        return _INDICES[node.call.function](operand, key, own)
+
+    def _wrong(self, why: str) -> None:
+        self.fault = self.fault or why
 
     def _operand(self, node: Any, scope: Mapping[str, int], cost: int) -> tuple[Part, int]:
         """What a path goes on from, and what of its cost is not yet paid there."""
@@ -244,16 +263,20 @@ class Compiler:
         ways = self._ways.get(node.id, ())
         made = called(body, parts, charge_of(function, ways))
         if function in CONVERSIONS and parts[0] in self._constants:
-            return self._converted(made)
+            return self._converted(made, is_conversion=True)
+        if function in _PATTERNS and type(pattern := self._constants.get(parts[1])) is str:
+            self._wrong(pattern_fault(pattern))
         if function == "@in" and len(ways) == 1 and ways[0].takes[1].kind == LIST:
             return self._looked_up(body, parts) or made
         return made
 
-    def _converted(self, made: Part) -> Part:
+    def _converted(self, made: Part, *, is_conversion: bool = False) -> Part:
         """What needs nothing but constants is evaluated now."""
         try:
             return self._fixed(made(Evaluation({}, 0, ROOM)))
-        except CelError:
+        except CelError as error:
+            if is_conversion:
+                self._wrong(str(error))
             return made
 
     def _looked_up(self, body: Callable[..., Any], parts: Sequence[Part]) -> Part | None:
@@ -324,6 +347,14 @@ class Compiler:
         if is_map and call.function == "cel.@mapInsert" and is_of_gathered:
             return inserted(*(self.part(one, scope) for one in call.args))
         return self.part(node, scope)
+
+
+def constant_fault(tree: Tree) -> str:
+    """What is wrong with the constants of an expression that is otherwise right; empty for nothing. Raises
+    RecursionError."""
+    compiler = Compiler({})
+    compiler.part(tree.root, {})
+    return compiler.fault
 
 
 def _dotted(node: Any, scope: Mapping[str, int]) -> str:

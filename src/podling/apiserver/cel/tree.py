@@ -1,13 +1,10 @@
-"""Checked expressions as trees: the messages of `cel.expr`, as far as they are read here, and types as Go
-writes them.
-"""
+"""Expressions as trees: the messages of `cel.expr`, as far as they are read here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cel_expr_python import cel
 from google.protobuf import descriptor_pb2
 from google.protobuf.any_pb2 import Any as Envelope
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -38,20 +35,11 @@ _MESSAGES: Mapping[str, str] = {
     "8 structure Structure, 9 comprehension Comprehension",
     "Position": "1 key int64, 2 value int32",
     "SourceInfo": "4 positions *Position",
-    "ListType": "1 elem Type",
-    "MapType": "1 key Type, 2 value Type",
-    "AbstractType": "1 name string, 2 parameters *Type",
-    "Type": "2 null int32, 3 primitive int32, 4 wrapper int32, 5 well_known int32, 6 list ListType, "
-    "7 map MapType, 9 message string, 10 parameter string, 11 type Type, 14 abstract AbstractType",
-    "TypeEntry": "1 key int64, 2 value Type",
     "ParsedExpr": "2 expr Expr, 3 source_info SourceInfo",
-    "CheckedExpr": "3 types *TypeEntry, 5 source_info SourceInfo, 4 expr Expr",
 }
-_PRIMITIVES = ("", "bool", "int", "uint", "double", "string", "bytes")
-_WELL_KNOWN = ("", "any", "google.protobuf.Timestamp", "google.protobuf.Duration")
 
 
-def _classes() -> Mapping[str, Any]:
+def _class() -> Any:
     pool, package = DescriptorPool(), "podling.cel"
     file = descriptor_pb2.FileDescriptorProto(name="cel.proto", package=package, syntax="proto2")
     for name, fields in _MESSAGES.items():
@@ -65,27 +53,19 @@ def _classes() -> Mapping[str, Any]:
             else:
                 made.type, made.type_name = Field.TYPE_MESSAGE, f".{package}.{plain}"
     pool.AddSerializedFile(file.SerializeToString())
-    return {
-        name: GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}"))
-        for name in ("ParsedExpr", "CheckedExpr")
-    }
+    return GetMessageClass(pool.FindMessageTypeByName(f"{package}.ParsedExpr"))
 
 
-_CLASSES = _classes()
+_PARSED = _class()
 
 
 class Tree:
     """An expression: its root, and where each part of it stands, in characters from its start."""
 
     def __init__(self, expression: Any, text: str) -> None:
-        envelope = Envelope.FromString(expression.serialize())
-        name = envelope.type_url.rpartition(".")[2]
-        whole = _CLASSES[name].FromString(envelope.value)
+        whole = _PARSED.FromString(Envelope.FromString(expression.serialize()).value)
         self.root, self._text = whole.expr, text
         self._positions = {one.key: one.value for one in whole.source_info.positions}
-        self._types = {one.key: one.value for one in whole.types} if name == "CheckedExpr" else {}
-        self.found: dict[int, str] = {}
-        """Types that were found by other means, as Go writes them, by the ids of parts."""
 
     def position(self, id: int) -> int:
         return int(self._positions.get(id, 0))
@@ -95,17 +75,17 @@ class Tree:
         at = self.position(part.id)
         return max(at, self._text.find("{", at)) if which(part) == "structure" else at
 
-    def type_of(self, expression: Any) -> str:
-        """As Go writes it: `list(int)`."""
-        return self.found.get(expression.id) or go_type(self._types.get(expression.id))
-
     def parts(self) -> Iterator[Any]:
-        """Every part of it."""
-        waiting = [self.root]
-        while waiting:
-            at = waiting.pop()
-            yield at
-            waiting.extend(_below(at))
+        return parts_of(self.root)
+
+
+def parts_of(node: Any) -> Iterator[Any]:
+    """A part with all below it."""
+    waiting = [node]
+    while waiting:
+        at = waiting.pop()
+        yield at
+        waiting.extend(_below(at))
 
 
 def which(node: Any) -> str:
@@ -131,44 +111,3 @@ def _below(at: Any) -> Iterator[Any]:
                 yield entry.value
         case "comprehension":
             yield from (part.iter_range, part.accu_init, part.loop_condition, part.loop_step, part.result)
-
-
-def go_type(type_: Any) -> str:
-    """As `cel-go` writes a type; what has none is `dyn`."""
-    match which(type_) if type_ is not None else "":
-        case "null":
-            return "null_type"
-        case "primitive":
-            return _PRIMITIVES[type_.primitive]
-        case "wrapper":
-            return f"wrapper({_PRIMITIVES[type_.wrapper]})"
-        case "well_known":
-            return _WELL_KNOWN[type_.well_known]
-        case "list":
-            return f"list({go_type(type_.list.elem)})"
-        case "map":
-            return f"map({go_type(type_.map.key)}, {go_type(type_.map.value)})"
-        case "message":
-            return str(type_.message)
-        case "type":
-            return f"type({go_type(type_.type)})" if type_.type.ListFields() else "type"
-        case "abstract":
-            inner = ", ".join(map(go_type, type_.abstract.parameters))
-            return f"{type_.abstract.name}({inner})" if inner else str(type_.abstract.name)
-    return "dyn"
-
-
-def variable_type(name: str) -> Any:
-    """The type under which other expressions know a variable: opaque types are `dyn` for them."""
-    return cel.Type(_kept(name))
-
-
-def _kept(name: str) -> str:
-    outer, bracket, inner = name.partition("(")
-    if bracket and outer == "list":
-        return f"list<{_kept(inner[:-1])}>"
-    if bracket and outer == "map":
-        key, _, value = inner[:-1].partition(", ")
-        return f"map<{key if key in _PRIMITIVES else 'dyn'}, {_kept(value)}>"
-    plain = {"google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration"}
-    return plain.get(name) or (name if name in (*_PRIMITIVES, "null_type") else "dyn")

@@ -83,6 +83,12 @@ def without_wrapper(type_: Type) -> Type:
     return type_.params[0] if type_.kind == WRAPPER else type_
 
 
+def without_wrappers(type_: Type) -> Type:
+    """Within it, too."""
+    plain = without_wrapper(type_)
+    return Type(plain.kind, plain.name, tuple(map(without_wrappers, plain.params)))
+
+
 def struct(name: str) -> Type:
     return Type(STRUCT, name)
 

@@ -27,6 +27,7 @@ OBJECT = {
 ASKED: list[tuple[str, RequestInfo]] = []
 LONG = "lists.range(1000).all(x, lists.range(1000).all(y, true))"
 VALUES = {
+    "optional.none()[?1 / 0].hasValue()": "bool false",
     "object.data.k == 1": "bool false",
     "object.data.k > object.data.n": "bool true",
     "int(object.data.n)": "int 12",
@@ -60,6 +61,10 @@ VALUES = {
     "jsonpatch.escapeKey('a/b~c')": "string a~1b~0c",
 }
 ERRORS = {
+    "{'a': 1}[dyn(b'a')]": "invalid qualifier type: types.Bytes",
+    "{'a': 1}[dyn(authorizer)]": "invalid qualifier type: library.authorizerVal",
+    "{'a': 1}[?dyn(quantity('1'))].hasValue()": "invalid qualifier type: cel.Quantity",
+    "duration(size('a'))": "type conversion error from 'int' to 'google.protobuf.Duration'",
     "object.x": "no such key: x",
     "oldObject.x": "no such key: x",
     "has(object.metadata.x.y)": "no such key: x",
