@@ -1,5 +1,6 @@
 """What cluster DNS answers: a core's answers a second beside an echo on the same loop, what one client waits,
-the time from a change to its answer, and the memory of many services.
+alone and beside writes of the API server of the same process, the time from a change to its answer, and the
+memory of many services.
 
 python bench/dns.py
 """
@@ -7,23 +8,39 @@ python bench/dns.py
 from __future__ import annotations
 
 import asyncio
+import itertools
 import multiprocessing
 import socket
+import statistics
+import tempfile
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import msgspec
 import uvloop
 from table import Measurement, report
 
+from podling.apiserver.assemble import ApiServer
+from podling.apiserver.http.local import LocalTransport
+from podling.apiserver.kinds.kinds import KINDS
+from podling.apiserver.request.request import User
+from podling.apiserver.request.response import Response
+from podling.assemble.process import tune
+from podling.client.client import Client
 from podling.dns.responder import Responder
 from podling.dns.server import A_TURN, Server, Sockets
 from podling.dns.wire import IN, A, encode, header
 from podling.dns.zone import SERVICE_LABEL, Zone
-from podling.model.types.core import Namespace
+from podling.model.time import SystemClock
+from podling.model.types.core import ConfigMap, Namespace
 from podling.model.types.discovery import Endpoint, EndpointSlice, SlicePort
 from podling.model.types.meta import ObjectMeta
+from podling.model.types.rbac import MASTERS
 from podling.model.types.service import Service, ServicePort, ServiceSpec
+from podling.storage.sqlite.store import open as open_sqlite
 
 HOST = "127.0.0.1"
 SERVICES, ENDPOINTS = 5_000, 4
@@ -31,6 +48,10 @@ ROUNDS, SECONDS, WINDOW = 5, 1.0, 64
 LONE = 5_000
 """Questions of the client that waits for each answer."""
 CHANGES = 500
+WRITES, WRITERS = 2_000, 8
+"""Objects that are written in a second, by so many at a time."""
+BESIDE = 4.0
+"""Seconds of questions beside the writes."""
 
 
 def service(number: int, address: int = 0) -> Service:
@@ -86,11 +107,47 @@ def echo(sock: socket.socket) -> None:
         sock.sendto(message, sender)
 
 
+async def write(client: Client, counted: list[int], is_warm: asyncio.Event) -> None:
+    """As one of WRITERS that together write WRITES objects a second, if the process can."""
+    loop, began = asyncio.get_running_loop(), asyncio.get_running_loop().time()
+    made = await client.create(ConfigMap(metadata=ObjectMeta(generate_name="w-", namespace="default")))
+    for number in itertools.count():
+        await asyncio.sleep(max(began + number * WRITERS / WRITES - loop.time(), 0))
+        made = await client.update(msgspec.structs.replace(made, data={"number": str(number)}))
+        counted[0] += 1
+        if counted[0] == WRITES:
+            is_warm.set()
+
+
+async def no_node(context: object, obj: object) -> Response:
+    raise NotImplementedError
+
+
+@asynccontextmanager
+async def written(counted: list[int], is_warm: asyncio.Event) -> AsyncIterator[None]:
+    """An API server on SQLite that is written to, while the block runs; warm after WRITES."""
+    with tempfile.TemporaryDirectory() as directory:
+        storage = await open_sqlite(Path(directory) / "state.db")
+        server = ApiServer.build(storage, KINDS, clock=SystemClock(), connector=no_node)
+        await server.start()
+        client = Client(LocalTransport(server.handle, User("bench", (MASTERS,))))
+        await client.create(Namespace(metadata=ObjectMeta(name="default")))
+        async with asyncio.TaskGroup() as tasks:
+            writers = [tasks.create_task(write(client, counted, is_warm)) for _ in range(WRITERS)]
+            yield
+            for one in writers:
+                one.cancel()
+        server.close()
+        await storage.close()
+
+
 def serve(told: Connection) -> None:
     """Says the ports of the echo and of cluster DNS and the zone's memory, without the objects; then,
-    whenever asked, the seconds of processor time that it has taken."""
+    whenever asked, the seconds of processor time that it has taken. The message `write` has it write objects;
+    from the answer on it says how many it has written."""
 
     async def main() -> None:
+        tune()
         loop = asyncio.get_running_loop()
         objects = everything()
         before = memory()
@@ -101,12 +158,22 @@ def serve(told: Connection) -> None:
         loop.add_reader(floor.udp, echo, floor.udp)
         told.send((floor.port, sockets.port, memory() - before))
 
+        counted, are_wanted, is_warm = [0], asyncio.Event(), asyncio.Event()
+
         def asked() -> None:
-            told.recv()
-            told.send(time.process_time())
+            if told.recv() == "write":
+                are_wanted.set()
+            else:
+                told.send(counted[0] if are_wanted.is_set() else time.process_time())
 
         loop.add_reader(told.fileno(), asked)
-        await Server(Responder(zone), lambda asked, client, reply: None).run(sockets)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(Server(Responder(zone), lambda asked, client, reply: None).run(sockets))
+            await are_wanted.wait()
+            async with written(counted, is_warm):
+                await is_warm.wait()
+                told.send(counted[0])
+                await asyncio.Event().wait()
 
     uvloop.run(main())
 
@@ -135,12 +202,12 @@ def rate(told: Connection, port: int) -> tuple[float, float]:
         return count / (told.recv() - used), count / (time.perf_counter() - began)
 
 
-def waits(port: int) -> list[float]:
-    """Milliseconds for each of one client's questions."""
-    samples = []
-    packet = question(7)
+def waits(port: int, seconds: float = 0.0) -> list[float]:
+    """Milliseconds for each of one client's questions: LONE of them, or as many as it asks in a time."""
+    samples: list[float] = []
+    packet, end = question(7), time.perf_counter() + seconds
     with client(port) as sock:
-        for _ in range(LONE):
+        while time.perf_counter() < end if seconds else len(samples) < LONE:
             began = time.perf_counter()
             sock.send(packet)
             sock.recv(512)
@@ -174,6 +241,11 @@ def main() -> None:
         echoes.append(rate(ours, floor))
         answers.append(rate(ours, port))
     lone_echo, lone = waits(floor), waits(port)
+    ours.send("write")
+    before, began = ours.recv(), time.perf_counter()
+    beside_echo, beside = waits(floor, seconds=BESIDE), waits(port, seconds=BESIDE)
+    ours.send(None)
+    writes = (ours.recv() - before) / (time.perf_counter() - began)
     server.kill()
     server.join()
     report(
@@ -193,6 +265,14 @@ def main() -> None:
                 floor=[one for _, one in echoes],
             ),
             Measurement("one client's question", "ms", lone, floor=lone_echo, goal="p50 ≤ 0.1 ms"),
+            Measurement(
+                f"one client's question beside {writes:,.0f} writes a second",
+                "ms",
+                beside,
+                floor=statistics.median(beside_echo),
+                goal="p99 ≤ 5 ms",
+            ),
+            Measurement("the echo beside them", "ms", beside_echo),
             Measurement("change → answer", "ms", changes(), goal="≤ 2 ms"),
             Measurement("memory of 5,000 services, 20,000 endpoints", "MB", [size], goal="≤ 8 MB"),
         ],

@@ -1,8 +1,9 @@
-"""nftables, by its library in this process, in one thread of its own; by the program `nft` where the library
-cannot be loaded, and for long scripts.
+"""nftables, by its library in this process; by the program `nft` where the library cannot be loaded, and for
+long scripts, in a thread.
 
 A change of some elements takes the library 0.2 to 0.5 ms, and the program 16 ms, most of it to start. Either
-takes fifty times a script's length in memory: the program's goes with it.
+takes fifty times a script's length in memory: the program's goes with it. Such a change is made by the event
+loop itself: a thread on a busy machine gets a processor milliseconds later (docs/decisions/113).
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import subprocess
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -19,6 +22,8 @@ T = TypeVar("T")
 LIBRARY = "libnftables.so.1"
 LONG = 256 << 10
 """Characters of a script that is for the program."""
+LONGEST_ON_LOOP = 0.005
+"""Seconds. The kernel makes one transaction at a time: while those of others are long, a thread waits."""
 
 Run = Callable[[str], str]
 """Does the commands of a script in one transaction; returns what they print. Raises NftError."""
@@ -75,20 +80,41 @@ class Nft:
         self._name = name
         self._thread = ThreadPoolExecutor(1, "nft")
         self._run: Run | None = None
+        self._count = 0
+        """Works that the thread has."""
+        self._took = 0.0
+        """Seconds, of the last short work."""
 
-    async def run(self, work: Callable[[Run], T]) -> T:
-        """The result of `work`, which is done in the thread and given a way to run scripts."""
+    async def run(self, work: Callable[[Run], T], *, is_short: bool = False) -> T:
+        """The result of `work`, which is given a way to run scripts. It is done in the thread, but where it
+        `is_short` and nothing says that the kernel will keep it waiting."""
+        if (
+            is_short
+            and not self._count
+            and self._took <= LONGEST_ON_LOOP
+            and self._run not in (None, program)
+        ):
+            return self._work(work, is_short=True)
+        self._count += 1
+        try:
+            doing = partial(self._work, work, is_short=is_short)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, doing)
+        finally:
+            self._count -= 1
 
-        def working() -> T:
-            if self._run is None:
-                # A library's context belongs to the network namespace in which it was made.
-                try:
-                    self._run = library(self._name)
-                except OSError:
-                    self._run = program
+    def _work(self, work: Callable[[Run], T], *, is_short: bool) -> T:
+        if self._run is None:
+            # A library's context belongs to the network namespace in which it was made.
+            try:
+                self._run = library(self._name)
+            except OSError:
+                self._run = program
+        began = time.perf_counter()
+        try:
             return work(self._run)
-
-        return await asyncio.get_running_loop().run_in_executor(self._thread, working)
+        finally:
+            if is_short:
+                self._took = time.perf_counter() - began
 
     def close(self) -> None:
         self._thread.shutdown(wait=True)

@@ -35,6 +35,8 @@ from podling.process.waits import Backoff, Turn
 TRIGGER = "endpoints.kubernetes.io/last-change-trigger-time"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 RETRY = Backoff(0.1, 30.0)
+SHORT = 64
+"""Frontends and endpoints of a change that takes less than a millisecond."""
 
 Taken = Callable[[str, str, int], bool]
 Changes = dict[Frontend, Behind | None]
@@ -228,8 +230,12 @@ class ServiceProxy:
         triggers, self._triggers = self._triggers, {}
         while True:
             try:
-                await self._nft.run(partial(self._write, changes, is_whole=is_whole))
+                writing = partial(self._write, changes, is_whole=is_whole)
+                stale = await self._nft.run(writing, is_short=not is_whole and _is_short(changes))
                 self._is_refused = False
+                if stale:
+                    # Not before the rules: a packet in between would bring the entry back.
+                    await self._nft.run(partial(_forget, stale))
                 self._count(triggers)
                 return
             except NftError as error:
@@ -246,8 +252,9 @@ class ServiceProxy:
                 if of_family := self._counted.of.get(family):
                     of_family.programming.observe(max((now - at).total_seconds(), 0.0))
 
-    def _write(self, changes: Changes, run: Run, *, is_whole: bool) -> None:
-        """In the thread of nftables, which alone knows the tables. Raises NftError."""
+    def _write(self, changes: Changes, run: Run, *, is_whole: bool) -> list[Stale]:
+        """Returns which entries of datagrams are wrong from now on. One of these runs at a time, perhaps in a
+        thread. Raises NftError."""
         by_family: dict[str, Changes] = {family: {} for family in self._tables}
         for frontend, behind in changes.items():
             if frontend.family in by_family:
@@ -268,12 +275,19 @@ class ServiceProxy:
                 counted.failures += 1
                 raise
             counted.add(time.perf_counter() - began, self._clock.now().timestamp(), is_whole=is_whole)
-        if stale:
-            try:
-                # Not before the rules: a packet in between would bring the entry back.
-                forget(stale)
-            except OSError as error:
-                log.warning("datagrams may go on to endpoints that are gone: %s", error)
+        return stale
+
+
+def _is_short(changes: Changes) -> bool:
+    return sum(1 + (len(one.endpoints) + len(one.local) if one else 0) for one in changes.values()) <= SHORT
+
+
+def _forget(stale: Sequence[Stale], run: Run) -> None:
+    """Reads all entries there are, so it is for a thread."""
+    try:
+        forget(stale)
+    except OSError as error:
+        log.warning("datagrams may go on to endpoints that are gone: %s", error)
 
 
 def _triggered(old: EndpointSlice | None, new: EndpointSlice) -> datetime | None:

@@ -6,6 +6,7 @@ import asyncio
 import ctypes
 import os
 import re
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from podling.network.nft import Nft, NftError, Run, library, program
+from podling.network import nft
+from podling.network.nft import LONGEST_ON_LOOP, Nft, NftError, Run, library, program
 from podling.network.services import Behind, Frontend
 from podling.network.table import IPV4, IPV6, ServiceTable, Shape, removal
 
@@ -119,12 +121,50 @@ def test_a_refused_script_says_why_and_does_nothing() -> None:
     assert left == ""
 
 
+def test_short_work_is_done_on_the_loop_unless_the_kernel_keeps_it_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(nft, "library", lambda name: str)
+    monkeypatch.setattr("time.perf_counter", lambda: now)
+
+    def taking(seconds: float) -> Callable[[Run], bool]:
+        def work(run: Run) -> bool:
+            nonlocal now
+            now += seconds
+            return threading.current_thread() is threading.main_thread()
+
+        return work
+
+    async def story() -> None:
+        used, held = Nft(), threading.Event()
+        # The library is loaded aside.
+        assert not await used.run(taking(0), is_short=True)
+        assert await used.run(taking(LONGEST_ON_LOOP), is_short=True)
+        assert not await used.run(taking(0))
+        assert await used.run(taking(LONGEST_ON_LOOP * 1.1), is_short=True)
+        assert not await used.run(taking(0), is_short=True)
+        assert await used.run(taking(0), is_short=True)
+        # One at a time: what the thread has begun is done first.
+        async with asyncio.TaskGroup() as tasks:
+            before = tasks.create_task(used.run(lambda run: held.wait()))
+            await asyncio.sleep(0)
+            after = tasks.create_task(used.run(taking(0), is_short=True))
+            await asyncio.sleep(0)
+            held.set()
+        assert (before.result(), after.result()) == (True, False)
+        used.close()
+
+    asyncio.run(story())
+
+
 def test_without_the_library_the_program_does_it() -> None:
     async def used() -> Run:
-        nft = Nft("libnone.so.9")
+        without = Nft("libnone.so.9")
         try:
-            return await nft.run(lambda run: run)
+            assert await without.run(lambda run: run, is_short=True) is program
+            return await without.run(lambda run: run, is_short=True)
         finally:
-            nft.close()
+            without.close()
 
     assert asyncio.run(used()) is program

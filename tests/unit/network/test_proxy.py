@@ -37,7 +37,7 @@ class Kernel:
         self.scripts = asyncio.Queue[str]()
         self.refuses = 0
 
-    async def run(self, work: Callable[[Run], T]) -> T:
+    async def run(self, work: Callable[[Run], T], *, is_short: bool = False) -> T:
         return work(self._take)
 
     def _take(self, script: str) -> str:

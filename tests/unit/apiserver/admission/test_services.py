@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from podling.apiserver.admission import services
 from podling.apiserver.admission.plugin import Attributes, Operation
 from podling.apiserver.admission.services import ServiceAddresses
 from podling.apiserver.request.request import User
@@ -223,6 +224,27 @@ async def test_node_ports(api: Conversation) -> None:
     )
     outside = await api.post(SERVICES, service("t", type="NodePort", ports=[{"port": 1, "nodePort": 80}]))
     assert "The range of valid ports is 30000-32767" in outside.message
+
+
+async def test_a_full_range_of_node_ports_gives_none_and_keeps_no_address(
+    api: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "NODE_PORTS", range(30000, 30003))
+    given = [
+        (await api.post(SERVICES, service(f"s{n}", type="NodePort"))).body["spec"]["ports"][0]["nodePort"]
+        for n in range(3)
+    ]
+    assert sorted(given) == [30000, 30001, 30002]
+    before = (await api.get(ADDRESSES)).body["items"]
+    full = await api.post(SERVICES, service(type="NodePort"))
+    why = "Internal error occurred: failed to allocate a nodePort: range is full"
+    assert (full.status, full.message) == (500, why)
+    assert (await api.get(ADDRESSES)).body["items"] == before
+    assert (await api.post(SERVICES, service("plain"))).status == 201
+    await api.delete(f"{SERVICES}/s1")
+    assert (await api.post(SERVICES, service(type="NodePort"))).body["spec"]["ports"][0]["nodePort"] == given[
+        1
+    ]
 
 
 async def test_a_number_of_the_nodes_is_shared_by_protocols_of_one_service_only(api: Conversation) -> None:
