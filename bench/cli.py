@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import pexpect
+import yaml
 from cri_floor import IMAGE as FLOOR_IMAGE
 from cri_floor import bench_image, measuring
 from pods import podling
@@ -79,7 +80,8 @@ async def ms_to_first_byte(program: list[str], file: Path) -> float:
     port = server.sockets[0].getsockname()[1]
     cluster = {"name": "x", "cluster": {"server": f"http://127.0.0.1:{port}"}}
     context = {"name": "x", "context": {"cluster": "x"}}
-    file.write_text(json.dumps({"clusters": [cluster], "contexts": [context], "current-context": "x"}))
+    config = {"clusters": [cluster], "contexts": [context], "current-context": "x"}
+    file.write_text(yaml.safe_dump(config, default_flow_style=False))
     began = time.perf_counter()
     nothing = asyncio.subprocess.DEVNULL
     running = await asyncio.create_subprocess_exec(

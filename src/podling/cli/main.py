@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 from importlib import import_module
 
@@ -52,8 +53,9 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        # What is imported stays: it need not be looked through for garbage again and again meanwhile.
+        # What is imported stays: it is not looked through for garbage again and again, nor at the end.
         gc.set_threshold(COLLECT_AFTER)
+        atexit.register(gc.freeze)
         name = cmd_name.replace("-", "_")
         command: click.Command = getattr(import_module(f"podling.cli.{name}"), name)
         return command

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-import shutil
 import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult, quote, urlsplit
 
 import msgspec
-import yaml
 from msgspec.structs import replace
 
+from podling.client import plain_yaml
 from podling.client.login import Login, LoginOfFile, StandingLogin, basic, bearer, bearer_in
 from podling.client.proxies import of_environment
 from podling.client.tls import Pair, Pem, Trust, client_tls, content
@@ -39,8 +38,6 @@ CLUSTER_CONFIG = "client.authentication.k8s.io/exec"
 """The cluster's extension that is passed to the credential plugin."""
 PROXIES = ("http", "https", "socks5")
 _CLOCK = SystemClock()
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's where it is: certificates are long, and a command waits for them."""
 
 
 class FieldError(ValueError):
@@ -248,6 +245,8 @@ def _made(field: str, files: list[Path], make: Callable[[], str]) -> Reread[str]
 
 
 def _plugin(given: Exec, cluster: Cluster, trust: Trust, directory: Path) -> Plugin:
+    import shutil
+
     from podling.client.exec_plugin import IF_AVAILABLE, MODES, VERSIONS, Plugin
 
     if given.api_version not in VERSIONS:
@@ -326,6 +325,9 @@ def write(
     client_key: bytes,
 ) -> None:
     """Write a kubeconfig with one context called `name`, with inline PEM; only its owner may read it."""
+    # Not before: commands only read them.
+    import yaml
+
     cluster = {"server": server, "certificate-authority-data": _encoded(certificate_authority)}
     user = {"client-certificate-data": _encoded(client_certificate), "client-key-data": _encoded(client_key)}
     document = {
@@ -394,12 +396,26 @@ def _read(paths: Sequence[Path], context: str, clock: Clock) -> Access:
 
 def _file(path: Path) -> _File:
     try:
-        document = yaml.load(path.read_text(), _LOADER)
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        text = path.read_text()
+        document = plain_yaml.read(text)
+        if document is None:
+            document = _any_yaml(text)
+    except (OSError, ValueError) as error:
         raise KubeconfigError(f"{path}: {error}") from error
     if not isinstance(document, dict):
         raise KubeconfigError(f"{path}: not a kubeconfig")
     return _File(path, document)
+
+
+def _any_yaml(text: str) -> Any:
+    """Raises ValueError."""
+    import yaml
+
+    try:
+        # libyaml's where it is: certificates are long, and a command waits for them.
+        return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        raise ValueError(error) from error
 
 
 def _access(files: Sequence[_File], context: str, clock: Clock) -> Access:

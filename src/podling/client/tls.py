@@ -5,8 +5,11 @@ Errors name the fields of a kubeconfig, where all of this is configured.
 
 from __future__ import annotations
 
+import os
 import ssl
-import tempfile
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -62,13 +65,28 @@ def _context(trust: Trust, pair: Pair) -> ssl.SSLContext:
 
     try:
         certificate, key = content(pair.certificate), content(pair.key)
-        # The ssl module loads a client certificate from files only.
-        with tempfile.NamedTemporaryFile() as pem:
-            # Kubernetes' kubelet has both in one file.
-            pem.write(certificate if certificate == key else certificate + b"\n" + key)
-            pem.flush()
+        # Kubernetes' kubelet has both in one file.
+        with _file(certificate if certificate == key else certificate + b"\n" + key) as name:
             # Without a callback, OpenSSL asks for the passphrase on the terminal.
-            context.load_cert_chain(pem.name, password=refuse_passphrase)
+            context.load_cert_chain(name, password=refuse_passphrase)
     except OSError as error:
         raise TlsError(f"client-certificate with client-key: {error}") from error
     return context
+
+
+@contextmanager
+def _file(pem: bytes) -> Iterator[str]:
+    """The name of a file with it, since the ssl module loads a client certificate from files only: in memory
+    where the system has such, so that no key comes to the disk."""
+    if sys.platform == "linux":
+        with open(os.memfd_create("client"), "wb") as file:
+            file.write(pem)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+        return
+    import tempfile
+
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(pem)
+        file.flush()
+        yield file.name

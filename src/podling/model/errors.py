@@ -5,8 +5,6 @@ in one place, and the client raises them again from that answer. A function make
 clients know.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -97,7 +95,7 @@ class StatusError(Exception):
         """Of the answer."""
 
     @classmethod
-    def from_json(cls, code: int, body: bytes) -> StatusError:
+    def from_json(cls, code: int, body: bytes) -> "StatusError":
         """The error of an answer or of a watch's ERROR event. A body that is no Status becomes the
         message."""
         try:

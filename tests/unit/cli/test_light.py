@@ -10,6 +10,9 @@ import sys
 import tomllib
 from pathlib import Path
 
+from podling.assemble.kubeconfigs import grant_node
+from podling.machine.instance import Instance
+
 ROOT = Path(__file__).parents[3]
 DEPENDENCIES = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
 EVERYWHERE = {"click", "h11", "msgspec", "PyYAML", "tzdata", "wsproto"}
@@ -107,3 +110,20 @@ for room, names in {
 print("imported")
 """
     assert run(code) == "imported\n"
+
+
+def test_until_its_first_request_a_command_imports_no_yaml_and_no_temporary_files(tmp_path: Path) -> None:
+    """For a kubeconfig as kubectl writes it, with a certificate."""
+    config = tmp_path / "admin.conf"
+    grant_node(Instance.at(tmp_path), "node", "https://127.0.0.1:1", config)
+    code = f"""
+from podling.cli.main import main
+import sys
+try:
+    main(["debug", "web", "--kubeconfig", {str(config)!r}])
+except SystemExit:
+    print(sorted({{"yaml", "tempfile", "shutil", "random"}} & sys.modules.keys()))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+    assert "127.0.0.1:1" in done.stderr

@@ -118,3 +118,12 @@ def test_a_gate_that_is_none_is_refused_as_kubernetes_does(given: str, why: str)
     refused = CliRunner().invoke(main, ["up", "--data-dir", "/nonexistent", "--feature-gates", given])
     assert refused.exit_code == 2
     assert f'invalid argument "{given}" for "--feature-gates" flag: {why}' in refused.output
+
+
+def test_a_command_ends_without_looking_for_garbage() -> None:
+    code = (
+        "import atexit, gc; atexit.register(lambda: print(gc.get_count()[0] < 100 < gc.get_freeze_count())); "
+        "from podling.cli.main import main; main(['doctor', '--help'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "True"

@@ -31,7 +31,12 @@ def encoded(file: Path) -> str:
     return base64.b64encode(file.read_bytes()).decode()
 
 
-async def test_certificates_inline(doorman: Doorman) -> None:
+@pytest.mark.parametrize("system", ["linux", "darwin"])
+async def test_certificates_inline(doorman: Doorman, system: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Linux nothing of them comes to the disk."""
+    monkeypatch.setattr("podling.client.tls.sys.platform", system)
+    if system == "linux":
+        monkeypatch.setattr("tempfile.NamedTemporaryFile", None)
     pair = doorman.authority.client("ada", "ada")
     user = {"client-certificate-data": encoded(pair.certificate), "client-key-data": encoded(pair.key)}
     ca = encoded(doorman.authority.ca.certificate)

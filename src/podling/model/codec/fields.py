@@ -11,8 +11,6 @@ patch, server-side apply and the published OpenAPI. This module imports no API t
 import it.
 """
 
-from __future__ import annotations
-
 import functools
 import operator
 import typing
@@ -173,12 +171,12 @@ class Shape(msgspec.Struct, frozen=True):
     """Without `None` and without `Annotated`."""
     holds: type[list[Any]] | type[dict[str, Any]] | None = None
     """`list`, or `dict` for a map; its items or values have the shape `item`."""
-    item: Shape | None = None
+    item: "Shape | None" = None
     struct: type[msgspec.Struct] | None = None
     """`type`, if it is a struct."""
     part: type[msgspec.Struct] | None = None
     """The struct that `type` is, or that its lists and maps hold in the end."""
-    choices: tuple[Shape, ...] = ()
+    choices: "tuple[Shape, ...]" = ()
     """Of a field that is either a struct or something else, which its JSON shows: the shape of each."""
     may_be_null: bool = False
     """The type includes None. A map keeps such values (`dict[str, Time | None]`: Go's zero time)."""

@@ -1,7 +1,5 @@
 """admission.k8s.io/v1: what a webhook answers. What it is asked is written as plain data."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from podling.model.codec.fields import Object, Part

@@ -1,7 +1,5 @@
 """admissionregistration.k8s.io/v1: webhooks and policies that admit or change what is written."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from podling.model.codec.fields import SET, Int32, Int64, Part, always, by, keyed, null

@@ -6,8 +6,6 @@ Lists that are written even when they are empty are None then: a schema may hold
 `json.with_nulls` would take their names for its own.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -74,17 +72,17 @@ class JSONSchemaProps(Telling):
     max_properties: Int64 | None = None
     min_properties: Int64 | None = None
     required: list[str] = []
-    items: JSONSchemaProps | list[JSONSchemaProps] | None = None
-    all_of: list[JSONSchemaProps] = []
-    one_of: list[JSONSchemaProps] = []
-    any_of: list[JSONSchemaProps] = []
-    not_: JSONSchemaProps | None = None
-    properties: dict[str, JSONSchemaProps] = {}
-    additional_properties: JSONSchemaProps | bool | None = None
-    pattern_properties: dict[str, JSONSchemaProps] = {}
-    dependencies: dict[str, JSONSchemaProps | list[str] | None] = {}
-    additional_items: JSONSchemaProps | bool | None = None
-    definitions: dict[str, JSONSchemaProps] = {}
+    items: "JSONSchemaProps | list[JSONSchemaProps] | None" = None
+    all_of: "list[JSONSchemaProps]" = []
+    one_of: "list[JSONSchemaProps]" = []
+    any_of: "list[JSONSchemaProps]" = []
+    not_: "JSONSchemaProps | None" = None
+    properties: "dict[str, JSONSchemaProps]" = {}
+    additional_properties: "JSONSchemaProps | bool | None" = None
+    pattern_properties: "dict[str, JSONSchemaProps]" = {}
+    dependencies: "dict[str, JSONSchemaProps | list[str] | None]" = {}
+    additional_items: "JSONSchemaProps | bool | None" = None
+    definitions: "dict[str, JSONSchemaProps]" = {}
     external_docs: ExternalDocumentation | None = None
     example: JSON = None
     nullable: bool = False

@@ -1,7 +1,5 @@
 """apiregistration.k8s.io/v1: APIService."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from podling.model.codec.fields import ATOMIC_LIST, Int32, Part, Time, always, by, null

@@ -1,7 +1,5 @@
 """apps/v1: the controllers of pods, and the revisions they keep."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar
 
 from podling.model.codec.fields import RETAIN_KEYS, Int32, Int64, IntOrString, Part, Time, always, by, null

@@ -1,7 +1,5 @@
 """authentication.k8s.io/v1: TokenReview and SelfSubjectReview. They are answered, never stored."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from podling.model.codec.fields import Part, always

@@ -1,7 +1,5 @@
 """authorization.k8s.io/v1: the access reviews. They are answered, never stored."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from podling.model.codec.fields import Part, always

@@ -1,7 +1,5 @@
 """autoscaling/v1 and v2: HorizontalPodAutoscaler, and Scale, a subresource of what is scaled."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from podling.model.codec.fields import Int32, Int64, Part, Time, always, by, null

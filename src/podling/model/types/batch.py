@@ -1,7 +1,5 @@
 """batch/v1: Job and CronJob."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from podling.model.codec.fields import SET, Int32, Int64, Part, Time, always, null, patched_by

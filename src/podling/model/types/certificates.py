@@ -1,7 +1,5 @@
 """certificates.k8s.io/v1: CertificateSigningRequest."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from podling.model.codec.fields import Int32, Part, Time, always, keyed, null

@@ -1,7 +1,5 @@
 """core/v1: Container with environment, mounts, probes, lifecycle hooks, resources and security context."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from podling.model.codec.fields import SET, Int32, Int64, IntOrString, Part, Telling, always, by, keyed, null

@@ -1,7 +1,5 @@
 """coordination.k8s.io/v1: Lease. Its times are MicroTime (`2026-01-02T03:04:05.000006Z`)."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from podling.model.codec.fields import Int32, MicroTime, Part, always

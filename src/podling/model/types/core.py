@@ -6,8 +6,6 @@ with two sets of field names: core/v1 and events.k8s.io/v1. TokenRequest (authen
 to the `token` subresource of a service account and stands beside it.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from podling.model.codec.fields import Int32, Int64, MicroTime, Part, Time, always, by, null

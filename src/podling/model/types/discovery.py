@@ -1,7 +1,5 @@
 """discovery.k8s.io/v1: EndpointSlice."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from podling.model.codec.fields import SET, Int32, Part, always

@@ -1,7 +1,5 @@
 """flowcontrol.apiserver.k8s.io/v1: which requests wait for which, when the server has much to do."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from podling.model.codec.fields import SET, Int32, Part, Time, always, by, null

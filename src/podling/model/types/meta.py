@@ -3,8 +3,6 @@
 DeleteOptions are sent as a body, the other options as query parameters.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 import msgspec

@@ -1,7 +1,5 @@
 """metrics.k8s.io/v1beta1: NodeMetrics and PodMetrics, what nodes and containers use."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from podling.model.codec.fields import Part, Time, always, null

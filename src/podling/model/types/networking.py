@@ -1,7 +1,5 @@
 """networking.k8s.io/v1: ingresses, network policies, and the addresses given to services."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from podling.model.codec.fields import Int32, IntOrString, Part, Telling, always, by, null

@@ -1,7 +1,5 @@
 """core/v1: Node."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 import msgspec

@@ -1,7 +1,5 @@
 """node.k8s.io/v1: RuntimeClass."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from podling.model.codec.fields import ATOMIC_MAP, Part, always

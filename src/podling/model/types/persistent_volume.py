@@ -1,7 +1,5 @@
 """core/v1: PersistentVolume and PersistentVolumeClaim."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from podling.model.codec.fields import GRANULAR_MAP, Int32, Part, Time, always, by, null

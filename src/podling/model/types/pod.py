@@ -2,8 +2,6 @@
 the objects posted to a pod's subresources.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from podling.model.codec.fields import ATOMIC_MAP, Int32, Int64, Part, Telling, always, by

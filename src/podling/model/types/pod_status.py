@@ -1,7 +1,5 @@
 """core/v1: what is observed of a pod and its containers."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from podling.model.codec.fields import SET, Int32, Int64, Part, Time, always, by, keyed, null, patched_by
@@ -113,15 +111,15 @@ class PodResourceClaimStatus(Part):
     resource_claim_name: str | None = None
 
 
-class PodExtendedResourceClaimStatus(Part):
-    request_mappings: list[ContainerExtendedResourceRequest] = always(list)
-    resource_claim_name: str = always(str)
-
-
 class ContainerExtendedResourceRequest(Part):
     container_name: str = always(str)
     resource_name: str = always(str)
     request_name: str = always(str)
+
+
+class PodExtendedResourceClaimStatus(Part):
+    request_mappings: list[ContainerExtendedResourceRequest] = always(list)
+    resource_claim_name: str = always(str)
 
 
 class NodeAllocatableResourceClaimStatus(Part):

@@ -1,7 +1,5 @@
 """policy/v1: PodDisruptionBudget."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from podling.model.codec.fields import Int32, Int64, IntOrString, Merge, Part, Time, always, by

@@ -1,7 +1,5 @@
 """rbac.authorization.k8s.io/v1: roles, cluster roles and their bindings."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from podling.model.codec.fields import Part, always

@@ -1,7 +1,5 @@
 """core/v1: references from one object to another, or to a key in one."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from podling.model.codec.fields import Part, always, null

@@ -1,7 +1,5 @@
 """core/v1: ReplicationController, which apps/v1 ReplicaSet replaces."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from podling.model.codec.fields import ATOMIC_MAP, Int32, Int64, Part, Time, always, by, null

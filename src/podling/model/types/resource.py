@@ -1,7 +1,5 @@
 """resource.k8s.io/v1: devices that pods claim."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar
 
 from podling.model.codec.fields import Int64, Part, Telling, Time, always, by, keyed, null

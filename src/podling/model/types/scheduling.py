@@ -1,7 +1,5 @@
 """scheduling.k8s.io/v1: PriorityClass."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from podling.model.codec.fields import Int32, always

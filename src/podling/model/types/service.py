@@ -1,7 +1,5 @@
 """core/v1: Service and Endpoints."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from podling.model.codec.fields import ATOMIC_MAP, Int32, IntOrString, Part, always, by

@@ -1,7 +1,5 @@
 """storage.k8s.io/v1: classes of storage, CSI drivers, and volumes attached to nodes."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from podling.model.codec.fields import SET, Int32, Int64, Part, Time, always, by, null

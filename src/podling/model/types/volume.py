@@ -1,7 +1,5 @@
 """core/v1: the volumes of a pod, each with one source."""
 
-from __future__ import annotations
-
 from podling.model.codec.fields import Int32, Int64, Part, Telling, always
 from podling.model.quantity import Quantity
 from podling.model.types.container import Container, ResourceList

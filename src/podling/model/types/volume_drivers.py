@@ -3,8 +3,6 @@
 podling mounts none of them; they are here so that objects that name them survive a round trip unchanged.
 """
 
-from __future__ import annotations
-
 from podling.model.codec.fields import Int32, Part, always, null
 from podling.model.types.references import LocalObjectReference
 
