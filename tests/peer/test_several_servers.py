@@ -140,6 +140,23 @@ def test_of_servers_that_choose_at_once_none_gives_a_node_port_twice(servers: di
             assert servers[server].ask("DELETE", f"{SERVICES}/{server}-np-{number}").code == 200
 
 
+def test_servers_that_patch_one_object_at_once_lose_nothing_and_refuse_nothing(
+    servers: dict[str, Asking],
+) -> None:
+    assert servers["kubernetes"].ask("POST", CONFIGS, {"metadata": {"name": "shared"}}).code == 201
+
+    def patch(server: str) -> list[int]:
+        bodies = [{"data": {f"{server}-{number}": "-"}} for number in range(ROUNDS)]
+        path = f"{CONFIGS}/shared"
+        return [servers[server].ask("PATCH", path, body, Content_Type=MERGE_PATCH).code for body in bodies]
+
+    with ThreadPoolExecutor(len(NAMES)) as at_once:
+        codes = [code for some in at_once.map(patch, NAMES) for code in some]
+    assert set(codes) == {200}
+    data = servers["podling-1"].ask("GET", f"{CONFIGS}/shared").body["data"]
+    assert len(data) == ROUNDS * len(NAMES)
+
+
 def test_servers_that_evict_at_once_never_go_below_the_budget(servers: dict[str, Asking]) -> None:
     asking, space = servers["podling-1"], "/api/v1/namespaces/evicted"
     assert asking.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "evicted"}}).code == 201

@@ -41,8 +41,9 @@ R = TypeVar("R")
 
 OBJECT_LIMIT = 1_572_864
 """Bytes of an encoded object: etcd's default limit."""
-ATTEMPTS = 5
-"""How often a write is decided again after another server's write, before it fails with 409."""
+ATTEMPTS = 100
+"""How often a write is decided again after another server's write, before it fails with 409. Kubernetes does
+so until the request times out."""
 
 
 UNRULED: Part[Any] = Part()

@@ -101,6 +101,8 @@ class Lagging(MemoryStorage):
     def __init__(self) -> None:
         super().__init__()
         self.asked = 0
+        self.first: list[Callable[[], Write]] = []
+        """What the other server writes before each write of this one."""
         self._unheard: list[tuple[int, Sequence[Event]]] = []
         self._publish = self._watchers.publish
         self._watchers.publish = self._hold  # type: ignore[method-assign]
@@ -118,6 +120,8 @@ class Lagging(MemoryStorage):
         return self.revision
 
     async def commit(self, writes: Sequence[Write]) -> int:
+        if self.first:
+            await self.of_another(self.first.pop(0)())
         try:
             return await super().commit(writes)
         except (ConflictError, KeyExistsError):
@@ -176,6 +180,20 @@ async def test_an_update_asks_the_storage_once_and_is_made_of_what_stands(
     updated = await store.update("default", "p", labelling(store, "second"), Unasked())
     assert {"own", "other", "second"} <= updated.object.metadata.labels.keys()
     assert storage.asked == 0, "the refusal has told what stands"
+
+
+async def test_an_update_that_another_server_forestalls_again_and_again_is_made(
+    lagging: tuple[Store[Pod], Lagging],
+) -> None:
+    store, storage = lagging
+
+    def write() -> Write:
+        record = storage._records[KEY]
+        return Write(KEY, record.value, record.revision)
+
+    storage.first = [write] * 20
+    updated = await store.update("default", "p", labelling(store), Unasked())
+    assert updated.object.metadata.labels["own"] == "1" and not storage.first
 
 
 async def test_what_changes_nothing_changes_nothing_of_what_stands(
