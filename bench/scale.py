@@ -1,6 +1,8 @@
 """How an API server grows with its pods: memory, writes, GET by name, the first and the last page of a list.
 
-Pods are created through the pipeline, durably. Run with `python bench/scale.py`.
+Pods are created through the pipeline, durably. Run with `python bench/scale.py`, or with `--etcd [PODS]` for
+as many in an etcd that waits for the disk, which `PODLING_UPSTREAM` makes, and how long a further server
+takes to read them.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import json
 import resource
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 from time import perf_counter
@@ -25,7 +27,9 @@ from table import Measurement, report
 
 from podling.apiserver.assemble import ApiServer
 from podling.apiserver.request.request import Request
+from podling.assemble.etcd import open_etcd
 from podling.assemble.process import COLLECT_STARTED
+from podling.assemble.settle import EtcdOptions
 
 GROWTH = (1, 10, 100, 1_000, 5_000, 10_000, 20_000, 50_000)
 WRITERS = 8
@@ -99,19 +103,42 @@ def memory() -> float:
 
 
 async def main() -> None:
-    sizes: dict[int, Size] = {}
     with tempfile.TemporaryDirectory() as temporary:
         async with api_server(Path(temporary)) as server:
-            await post(server, LISTED_PODS, pod({"name": "the-first-is-slow"}))
-            before = 0
-            for pods in GROWTH:
-                sizes[pods] = await measure(server, before, pods)
-                before = pods
+            sizes = await grown(server, GROWTH[-1])
     show(sizes)
 
 
-def show(sizes: dict[int, Size]) -> None:
-    measurements = []
+async def over_etcd(most: int) -> None:
+    # It needs what tests need.
+    from upstream import etcd_at, unpacked
+
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = Path(temporary)
+        with etcd_at(unpacked(directory / "programs"), directory) as etcd:
+            async with api_server(directory, etcd.url) as server:
+                sizes = await grown(server, most)
+                begin, before = perf_counter(), memory()
+                further = await open_etcd(EtcdOptions(servers=(etcd.url,)))
+                took, more = perf_counter() - begin, memory() - before
+                await further.close()
+    read = f"{max(sizes):,} pods: read from etcd by a further server"
+    more_read = [Measurement(read, "s", [took]), Measurement("  its memory before objects", "MB", [more])]
+    show(sizes, "-etcd", more_read)
+
+
+async def grown(server: ApiServer, most: int) -> dict[int, Size]:
+    sizes: dict[int, Size] = {}
+    await post(server, LISTED_PODS, pod({"name": "the-first-is-slow"}))
+    before = 0
+    for pods in (*(pods for pods in GROWTH if pods < most), most):
+        sizes[pods] = await measure(server, before, pods)
+        before = pods
+    return sizes
+
+
+def show(sizes: dict[int, Size], suffix: str = "", more: Sequence[Measurement] = ()) -> None:
+    measurements = [*more]
     for pods, size in sizes.items():
         goal = "≤ 600 MB" if pods == GROWTH[-1] else ""
         measurements += [
@@ -121,16 +148,25 @@ def show(sizes: dict[int, Size]) -> None:
             Measurement(f"{pods:,} pods: LIST limit={PAGE}, first page", "ms", size.first_page),
             Measurement(f"{pods:,} pods: LIST limit={PAGE}, last page", "ms", size.last_page),
         ]
-    report("scale", measurements)
-    plot("memory", "pods", "megabytes", [Line("memory", [(pods, s.memory) for pods, s in sizes.items()])])
+    report(f"scale{suffix}", measurements)
+    plot(
+        f"memory{suffix}",
+        "pods",
+        "megabytes",
+        [Line("memory", [(pods, s.memory) for pods, s in sizes.items()])],
+    )
     lines = (
         Line("create", [(pods, size.create) for pods, size in sizes.items()]),
         Line("first page of 500", [(pods, min(size.first_page) * 1000) for pods, size in sizes.items()]),
         Line("last page", [(pods, min(size.last_page) * 1000) for pods, size in sizes.items()]),
     )
-    plot("pods", "pods", "microseconds", lines)
+    plot(f"pods{suffix}", "pods", "microseconds", lines)
 
 
 if __name__ == "__main__":
     gc.set_threshold(*COLLECT_STARTED)
-    sys.exit(uvloop.run(main()))
+    match sys.argv[1:]:
+        case ["--etcd", *pods]:
+            uvloop.run(over_etcd(int(pods[0]) if pods else GROWTH[-1]))
+        case _:
+            uvloop.run(main())
