@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import stat
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,22 +148,43 @@ def test_each_pod_of_a_stateful_set_keeps_its_volume(own: Podling) -> None:
     own.kubectl("delete", "pvc", "data-db-0", "data-db-1", "--wait")
 
 
-def test_a_volume_of_the_host_that_is_not_there_is_waited_for(own: Podling, tmp_path: Path) -> None:
+def test_a_block_device_of_the_node_is_a_device_in_the_container(own: Podling, tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    image.write_bytes(bytes(1 << 20))
+    made = subprocess.run(["losetup", "--find", "--show", image], capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        pytest.skip(f"no loop device: {made.stderr}")
+    device = made.stdout.strip()
+    try:
+        volume = local_volume(own, "disk", Path(device), volumeMode="Block")
+        own.apply(volume, claim("disk", storageClassName="", volumeMode="Block"))
+        use = {"volumeDevices": [{"name": "data", "devicePath": "/dev/disk"}], "volumeMounts": []}
+        one = pod("disk", "printf kept | dd of=/dev/disk conv=fsync 2>&-; stat -c %F /dev/disk", of("disk"))
+        one["spec"]["containers"][0].update(use)
+        assert ran(own, one) == "block special file\n"
+        assert image.read_bytes()[:4] == b"kept"
+        own.kubectl("delete", "pvc/disk", "pv/disk", "--wait")
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
+
+
+def local_volume(own: Podling, name: str, place: Path, **spec: Any) -> dict[str, Any]:
     node = own.get("nodes")["items"][0]["metadata"]["name"]
     terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}]
-    place = tmp_path / "disk"
-    volume = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": "by-hand"},
-        "spec": {
-            "capacity": {"storage": "1Gi"},
-            "accessModes": ["ReadWriteOnce"],
-            "local": {"path": str(place)},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
-            "persistentVolumeReclaimPolicy": "Retain",
-        },
+    wanted = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "local": {"path": str(place)},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+        "persistentVolumeReclaimPolicy": "Retain",
+        **spec,
     }
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": wanted}
+
+
+def test_a_volume_of_the_host_that_is_not_there_is_waited_for(own: Podling, tmp_path: Path) -> None:
+    place = tmp_path / "disk"
+    volume = local_volume(own, "by-hand", place)
     own.apply(volume, claim("by-hand", storageClassName=""), pod("waits", "echo x > /data/f", of("by-hand")))
     own.kubectl(
         "wait", "--for=jsonpath={.reason}=FailedMount", "events", "--all", "--timeout=30s", check=False
