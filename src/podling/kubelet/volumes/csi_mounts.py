@@ -14,66 +14,43 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from weakref import WeakValueDictionary
-
-from msgspec.structs import replace
 
 from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.client.informer import until
 from podling.kubelet.config import KubeletConfig
-from podling.kubelet.csi.interface import Access, DriverError, Staged
+from podling.kubelet.csi.interface import DriverError
 from podling.kubelet.csi.registration import CsiDrivers
 from podling.kubelet.pod.directories import PodDirectory, stored_pods
-from podling.kubelet.volumes.claimed import has_group
 from podling.kubelet.volumes.csi import (
     PERSISTENT,
     CsiVolume,
-    SecretName,
     check_lifecycle,
     is_attached,
     of_persistent_volume,
-    publish_context,
-    takes_group,
 )
 from podling.kubelet.volumes.csi_records import CsiPlaces, CsiRecord, record_of, records_of
+from podling.kubelet.volumes.csi_steps import CsiMountError, CsiParts, CsiSteps, unknown
 from podling.kubelet.volumes.files import VolumeError
-from podling.kubelet.volumes.set_up import set_group
 from podling.model.errors import StatusError
 from podling.model.rules.attachments import attachment_name
-from podling.model.rules.volume_binding import STORAGE
-from podling.model.types.core import Secret
 from podling.model.types.node import Node
-from podling.model.types.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from podling.model.types.persistent_volume import PersistentVolume
 from podling.model.types.pod import Pod
 from podling.model.types.storage import CSIDriver, CSIDriverSpec, CSITokenRequest, VolumeAttachment
 from podling.process.mounts import unmount_under
 from podling.process.waits import Backoff, woken
 
-if TYPE_CHECKING:
-    from podling.kubelet.csi.driver import Driver
-
 LONGEST_ATTACH = 123.0
 """Seconds that a pod waits for a volume to be attached until it says so; then it waits again."""
 RETRY = Backoff(0.5, 122.0)
-ON_ROOT_MISMATCH = "OnRootMismatch"
-_RESIZING = ("Resizing", "FileSystemResizePending", "ControllerResizeError", "NodeResizeError")
-"""The conditions of a claim that is being grown."""
 
 log = logging.getLogger(__name__)
 
 Tokens = Callable[[Sequence[CSITokenRequest]], Awaitable[str]]
 """The tokens that a driver asks for, as `tokens_of` writes them."""
-
-
-class CsiMountError(VolumeError):
-    """A step failed for one volume."""
-
-    def __init__(self, step: str, volume: CsiVolume, why: object) -> None:
-        kind = "MapVolume" if volume.block else "MountVolume"
-        super().__init__(f'{kind}.{step} failed for volume "{volume.name}" : {why}')
-        self.event = "FailedMapVolume" if volume.block else "FailedMount"
 
 
 class InUse(Protocol):
@@ -90,7 +67,8 @@ class CsiMounts:
         self, client: Client, drivers: CsiDrivers, events: EventRecorder, config: KubeletConfig, told: InUse
     ) -> None:
         self.drivers = drivers
-        self._client, self._events, self._config, self._told = client, events, config, told
+        self._client, self._config, self._told = client, config, told
+        self._parts = CsiParts(client, drivers, events, config.node_name)
         self._in_use: Counter[str] = Counter()
         self._counted: set[tuple[str, str]] = set()
         """Uid of the pod and name of the volume, of those that are counted in use."""
@@ -114,7 +92,7 @@ class CsiMounts:
         await asyncio.to_thread(places.record_pod)
         attached = await self._attached(pod, volume, record) if attachment else {}
         async with self._lock(record):
-            mount = _Mount(self, pod, volume, places, spec, attached)
+            mount = CsiSteps(self._parts, pod, volume, places, spec, attached)
             await mount.stage()
             await mount.publish(await tokens(spec.token_requests if spec else ()))
             await mount.grow()
@@ -128,7 +106,7 @@ class CsiMounts:
         record = record_of(volume, self._config.node_name, attachment)
         places = CsiPlaces(self._config.csi_dir, directory, record)
         async with self._lock(record):
-            mount = _Mount(self, pod, volume, places, spec, {})
+            mount = CsiSteps(self._parts, pod, volume, places, spec, {})
             if spec is not None and spec.requires_republish:
                 if attachment:
                     mount.attached = await self._attachment(volume, record)
@@ -226,40 +204,12 @@ class CsiMounts:
             raise CsiMountError("WaitForAttach", volume, why)
         return found.attachment_metadata
 
-    async def secrets(self, name: SecretName | None) -> dict[str, str]:
-        """Raises StatusError and OSError."""
-        if name is None:
-            return {}
-        found = await self._client.get(Secret, name.name, name.namespace)
-        return {key: value.decode(errors="surrogateescape") for key, value in found.data.items()}
-
-    async def claim_of(self, volume: CsiVolume) -> PersistentVolumeClaim | None:
-        ref = volume.claim
-        return await self._client.get(PersistentVolumeClaim, ref.name, ref.namespace) if ref else None
-
     async def newest(self, volume: CsiVolume) -> CsiVolume:
         """As its PersistentVolume says now, of a volume that is mounted. Raises StatusError and OSError."""
         if volume.lifecycle != PERSISTENT:
             return volume
         found = await self._client.get(PersistentVolume, volume.name, "")
         return of_persistent_volume(found, read_only=volume.read_only)
-
-    async def grown(self, pod: Pod, claim: PersistentVolumeClaim, volume: CsiVolume) -> None:
-        """Raises StatusError and OSError."""
-        assert volume.size is not None
-        status = claim.status
-        done = replace(
-            status,
-            capacity={**status.capacity, STORAGE: volume.size},
-            conditions=[one for one in status.conditions if one.type not in _RESIZING],
-            allocated_resource_statuses={
-                key: value for key, value in status.allocated_resource_statuses.items() if key != STORAGE
-            },
-        )
-        await self._client.update(replace(claim, status=done), subresource="status")
-        told = f'MountVolume.NodeExpandVolume succeeded for volume "{volume.name}" {self._config.node_name}'
-        for one in (pod, claim):
-            self._events.normal(one, "FileSystemResizeSuccessful", told)
 
     def _count(self, uid: str, record: CsiRecord, change: int) -> None:
         key = uid, record.name
@@ -276,111 +226,3 @@ class CsiMounts:
     def _lock(self, record: CsiRecord) -> asyncio.Lock:
         key = record.driver, record.handle
         return self._locks.setdefault(key, asyncio.Lock())
-
-
-class _Mount:
-    """The steps of one volume that a pod gets. They raise VolumeError, StatusError and OSError."""
-
-    def __init__(
-        self,
-        mounts: CsiMounts,
-        pod: Pod,
-        volume: CsiVolume,
-        places: CsiPlaces,
-        spec: CSIDriverSpec | None,
-        attached: Mapping[str, str],
-    ) -> None:
-        self._mounts, self._pod, self._volume = mounts, pod, volume
-        self._places, self._spec = places, spec
-        self.attached = attached
-
-    def _driver(self, step: str) -> Driver:
-        found = self._mounts.drivers.get(self._volume.driver)
-        if found is None:
-            raise CsiMountError(step, self._volume, unknown(self._volume.driver))
-        return found
-
-    @property
-    def _group(self) -> int | None:
-        context = self._pod.spec.security_context
-        return context.fs_group if context else None
-
-    async def _staged(self, driver: Driver) -> Staged:
-        volume = self._volume
-        with_group = self._group is not None and not volume.block and await driver.mounts_with_group()
-        access = Access(
-            volume.access_mode(of_pods=await driver.tells_pods_apart()),
-            volume.block,
-            volume.fs_type,
-            volume.mount_options,
-            str(self._group) if with_group else "",
-        )
-        stages = volume.lifecycle == PERSISTENT and await driver.stages()
-        staging = str(self._places.staging) if stages else ""
-        return Staged(volume.handle, staging, access, self.attached)
-
-    async def stage(self) -> None:
-        volume = self._volume
-        step = "SetUpDevice" if volume.block else "MountDevice"
-        if volume.lifecycle != PERSISTENT:
-            return
-        driver = self._driver(step)
-        # Also of a driver that does not stage: who has the volume is recorded there.
-        await asyncio.to_thread(self._places.record_stage)
-        secrets = await self._mounts.secrets(volume.stage_secret)
-        try:
-            staged = await self._staged(driver)
-            if staged.staging:
-                await driver.stage(staged, secrets, volume.attributes)
-        except DriverError as error:
-            raise CsiMountError(step, volume, error) from error
-
-    async def publish(self, tokens: str) -> None:
-        volume, places = self._volume, self._places
-        step = "MapPodDevice" if volume.block else "SetUp"
-        driver = self._driver(step)
-        context, more = publish_context(volume, self._spec, self._pod, tokens)
-        secrets = {**await self._mounts.secrets(volume.publish_secret), **more}
-        try:
-            staged = await self._staged(driver)
-            await driver.publish(staged, str(places.target), secrets, context, read_only=volume.read_only)
-        except DriverError as error:
-            raise CsiMountError(step, volume, error) from error
-        group = self._group
-        if group is not None and not staged.access.group and takes_group(volume, self._spec):
-            context_of_pod = self._pod.spec.security_context
-            sparing = context_of_pod is not None and context_of_pod.fs_group_change_policy == ON_ROOT_MISMATCH
-            try:
-                await asyncio.to_thread(_give_to_group, places.target, group, sparing)
-            except OSError as error:
-                raise CsiMountError(
-                    step, volume, f"applyFSGroup failed for vol {volume.handle}: {error}"
-                ) from error
-
-    async def grow(self) -> None:
-        volume = self._volume
-        claim = await self._mounts.claim_of(volume)
-        if claim is None or volume.size is None:
-            return
-        if claim.status.capacity.get(STORAGE, volume.size) >= volume.size:
-            return
-        driver = self._driver("NodeExpandVolume")
-        try:
-            if not await driver.expands():
-                return
-            secrets = await self._mounts.secrets(volume.expand_secret)
-            staged = await self._staged(driver)
-            await driver.expand(staged, str(self._places.target), volume.size.value(), secrets)
-        except DriverError as error:
-            raise CsiMountError("NodeExpandVolume", volume, error) from error
-        await self._mounts.grown(self._pod, claim, volume)
-
-
-def unknown(driver: str) -> str:
-    return f"driver name {driver} not found in the list of registered CSI drivers"
-
-
-def _give_to_group(place: Path, group: int, sparing: bool) -> None:
-    """Raises OSError."""
-    if not sparing or not has_group(place, group):
-        set_group(place, group)
