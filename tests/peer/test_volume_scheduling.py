@@ -45,6 +45,9 @@ NODES = "/api/v1/nodes"
 ALLOCATABLE = {"cpu": "4", "memory": "8Gi", "pods": "20"}
 LATER = "later"
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+STORAGE = "/apis/storage.k8s.io/v1"
+CSI_NODES, LIMITED = f"{STORAGE}/csinodes", "limited.test"
+CAPACITIES, DRIVERS = f"{STORAGE}/namespaces/{{}}/csistoragecapacities", f"{STORAGE}/csidrivers"
 SELECTED = "volume.kubernetes.io/selected-node"
 
 
@@ -130,7 +133,52 @@ def only_on(name: str) -> dict[str, Any]:
     return {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
 
 
+def limited(name: str, most: int) -> Step:
+    """The node can have so many volumes of `limited.test`."""
+    driver = {"name": LIMITED, "nodeID": name, "topologyKeys": None, "allocatable": {"count": most}}
+    return Step("POST", CSI_NODES, {"metadata": {"name": name}, "spec": {"drivers": [driver]}})
+
+
+def of_limited(name: str) -> Step:
+    return volume(name, csi={"driver": LIMITED, "volumeHandle": name})
+
+
+def room(size: str, zone: str, **most: str) -> Step:
+    body = {
+        "metadata": {"generateName": "room-"},
+        "storageClassName": "roomy",
+        "nodeTopology": {"matchLabels": {ZONE: zone}},
+        "capacity": size,
+        **most,
+    }
+    return Step("POST", CAPACITIES, body)
+
+
 STORIES: dict[str, list[list[Step]]] = {
+    "room": [
+        [
+            Step("POST", DRIVERS, {"metadata": {"name": "roomy.test"}, "spec": {"storageCapacity": True}}),
+            storage_class("roomy", provisioner="roomy.test", volumeBindingMode="WaitForFirstConsumer"),
+        ],
+        [claim("c", storageClassName="roomy"), claim("d", "3Gi", storageClassName="roomy")],
+        [pod("p", "c")],
+        [room("2Gi", "west")],
+        [pod("q", "d")],
+        [room("9Gi", "east", maximumVolumeSize="1Gi")],
+    ],
+    "limits": [
+        [limited("a", 1), limited("b", 1), *map(of_limited, ("l1", "l2", "l3"))],
+        [claim("c", volumeName="l1"), claim("d", volumeName="l2"), claim("e", volumeName="l3")],
+        [pod("p", "c", nodeSelector={HOST: "a"})],
+        [pod("q", "d", nodeSelector={HOST: "a"})],
+        [pod("r", "e")],
+        [pod("s", "c", "d")],
+        [pod("t", "c", nodeSelector={HOST: "a"})],
+        [
+            Step("DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0}),
+            Step("DELETE", f"{PODS}/t", {"gracePeriodSeconds": 0}),
+        ],
+    ],
     "missing": [
         [pod("p", "c")],
         [claim("c", storageClassName="now")],

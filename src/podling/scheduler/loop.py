@@ -36,7 +36,7 @@ from podling.model.types.pod import Binding, Pod
 from podling.model.types.pod_status import PodCondition
 from podling.model.types.policy import PodDisruptionBudget
 from podling.model.types.references import ObjectReference
-from podling.model.types.storage import CSINode, StorageClass, VolumeAttachment
+from podling.model.types.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
 from podling.process.waits import each, woken
 from podling.scheduler.claims import missing
 from podling.scheduler.cluster import Cluster
@@ -220,6 +220,8 @@ class Scheduler:
         self._volumes, self._classes = informers.of(PersistentVolume), informers.of(StorageClass)
         self._csi_nodes, attachments = informers.of(CSINode), informers.of(VolumeAttachment)
         attached = Groups(attachments, lambda one: one.spec.node_name)
+        drivers, capacities = informers.of(CSIDriver), informers.of(CSIStorageCapacity)
+        room = Groups(capacities, lambda one: one.storage_class_name)
         free = Groups(self._volumes, lambda one: class_of(one) if one.spec.claim_ref is None else None)
         named = Groups(self._volumes, lambda one: (ref := one.spec.claim_ref) and (ref.namespace, ref.name))
         self._storage = self._cluster.storage = Storage(
@@ -230,9 +232,12 @@ class Scheduler:
             Assumed(),
             self._csi_nodes.get,
             attached.of,
+            drivers.get,
+            room.of,
         )
         self._volume_writes = VolumeWrites(client, self._claims, self._pods)
-        for storage in (self._claims, self._volumes, self._classes, self._csi_nodes, attachments):
+        ours = self._claims, self._volumes, self._classes, self._csi_nodes
+        for storage in (*ours, attachments, drivers, capacities):
             storage.subscribe(self._tracker.volumes_changed)
 
     def metrics(self) -> Iterable[Metric]:

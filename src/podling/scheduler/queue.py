@@ -126,7 +126,7 @@ class NamespaceChanged(msgspec.Struct, frozen=True):
 
 
 class VolumesChanged(msgspec.Struct, frozen=True):
-    """A claim, a volume, a class of storage, a CSINode or an attachment came, changed or went."""
+    """A claim, a volume, a class of storage, or what is known of CSI drivers came, changed or went."""
 
     def may_help(self, pod: PodInfo, refused_by: Set[str]) -> bool:
         return bool(refused_by & {VOLUME_BINDING, VOLUME_ZONE, VOLUME_RESTRICTIONS, VOLUME_LIMITS})

@@ -21,10 +21,11 @@ from podling.model.rules.volume_binding import (
     reaches,
     requested,
 )
+from podling.model.selectors import from_label_selector
 from podling.model.types.node import Node
 from podling.model.types.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from podling.model.types.pod import Pod
-from podling.model.types.storage import CSINode, StorageClass, VolumeAttachment
+from podling.model.types.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
 from podling.scheduler.filter import VOLUME_BINDING, VOLUME_RESTRICTIONS, VOLUME_ZONE, Refusal
 from podling.scheduler.info import Key, NodeInfo, PodInfo
 
@@ -44,6 +45,7 @@ ZONES = tuple(
 """Labels of a volume that say where it is, and of a node; several zones are joined by `__`."""
 UNREACHED = "node(s) didn't match PersistentVolume's node affinity"
 NONE_FOUND = "node(s) didn't find available persistent volumes to bind"
+NO_SPACE = "node(s) did not have enough free storage"
 IN_USE = Refusal(
     VOLUME_RESTRICTIONS,
     (
@@ -99,6 +101,9 @@ class Storage(NamedTuple):
     assumed: Assumed
     csi_node_of: Callable[[str, str], CSINode | None] = lambda namespace, name: None
     attached_to: Callable[[str], Iterable[VolumeAttachment]] = lambda node: ()
+    driver_of: Callable[[str, str], CSIDriver | None] = lambda namespace, name: None
+    capacities: Callable[[str], Iterable[CSIStorageCapacity]] = lambda storage_class: ()
+    """Of a class of storage."""
 
 
 class VolumeState:
@@ -122,8 +127,11 @@ class VolumeState:
         reasons = []
         if not all(reaches(volume, node.node) for volume in self._bound):
             reasons.append(UNREACHED)
-        if self.bindings(node.node) is None:
+        bindings = self.bindings(node.node)
+        if bindings is None:
             reasons.append(NONE_FOUND)
+        elif not all(self._has_space(claim, node.node) for claim in bindings.made):
+            reasons.append(NO_SPACE)
         if reasons:
             return Refusal(VOLUME_BINDING, tuple(reasons), final=True)
         return None if all(in_zone(volume, node.labels) for volume in self._bound) else ELSEWHERE
@@ -163,6 +171,22 @@ class VolumeState:
             else:
                 return None
         return Bindings(tuple(found), tuple(made))
+
+    def _has_space(self, claim: PersistentVolumeClaim, node: Node) -> bool:
+        """Whether the driver that makes the claim's volume has room for it where the node is
+        (CSIStorageCapacity). One that does not tell of its capacity is believed to have."""
+        chosen = class_of(claim)
+        storage_class = self._storage.class_of("", chosen)
+        driver = self._storage.driver_of("", storage_class.provisioner) if storage_class else None
+        if driver is None or not driver.spec.storage_capacity:
+            return True
+        return any(
+            (most := one.maximum_volume_size or one.capacity) is not None
+            and most >= requested(claim)
+            and one.node_topology is not None
+            and from_label_selector(one.node_topology).matches(node.metadata.labels)
+            for one in self._storage.capacities(chosen)
+        )
 
     def _is_made_on(self, claim: PersistentVolumeClaim, node: Node) -> bool:
         storage_class = self._storage.class_of("", class_of(claim))

@@ -12,11 +12,12 @@ import pytest
 
 from podling.model.codec.json import from_data
 from podling.model.types.persistent_volume import PersistentVolume, PersistentVolumeClaim
-from podling.model.types.storage import StorageClass
+from podling.model.types.storage import CSIDriver, CSIStorageCapacity, StorageClass
 from podling.scheduler.info import NodeInfo
 from podling.scheduler.volumes import (
     ELSEWHERE,
     IN_USE,
+    NO_SPACE,
     NONE_FOUND,
     UNREACHED,
     Assumed,
@@ -88,6 +89,36 @@ def state_of(
     state = volume_state(make_pod(volumes=sources), storage, counted)
     assert state is not None
     return state
+
+
+ROOM: dict[str, Any] = {"storageClassName": "made", "nodeTopology": {"matchLabels": {ZONE: "east"}}}
+
+
+@pytest.mark.parametrize(
+    ("tells", "capacities", "east"),
+    [
+        (False, [], None),
+        (True, [], NO_SPACE),
+        (True, [{**ROOM, "capacity": "1Gi"}], None),
+        (True, [{**ROOM, "capacity": "1Mi"}], NO_SPACE),
+        (True, [{**ROOM, "capacity": "1Mi"}, {**ROOM, "capacity": "2Gi"}], None),
+        (True, [{**ROOM, "capacity": "9Gi", "maximumVolumeSize": "1Mi"}], NO_SPACE),
+        (True, [{**ROOM, "nodeTopology": {"matchLabels": {ZONE: "west"}}, "capacity": "1Gi"}], NO_SPACE),
+        (True, [{"storageClassName": "made", "capacity": "1Gi"}], NO_SPACE),
+        (True, [{**ROOM}], NO_SPACE),
+    ],
+)
+def test_a_driver_that_tells_of_its_room(
+    tells: bool, capacities: list[dict[str, Any]], east: str | None
+) -> None:
+    driver = from_data({"spec": {"storageCapacity": tells}}, CSIDriver)
+    state = state_of([claim(storageClassName="made")])
+    found = [from_data(one, CSIStorageCapacity) for one in capacities]
+    state._storage = state._storage._replace(
+        driver_of=lambda _, name: driver, capacities=lambda name: found if name == "made" else ()
+    )
+    refusal = state.refuse(EAST)
+    assert (refusal and refusal.reasons) == (east and (east,))
 
 
 def names(bindings: Bindings | None) -> Any:

@@ -42,7 +42,6 @@ from podling.model.types.storage import (
 
 T = TypeVar("T", bound=KubeObject)
 
-NOT_ASKED = "podling's scheduler does not look at capacities: it is kept for other schedulers"
 TOKENS_IN_ATTRIBUTES = (
     "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent "
     "possible logging of tokens in volume attributes"
@@ -211,7 +210,6 @@ class CSINodes(_Storage[CSINode]):
 
 class CSIStorageCapacities(_Storage[CSIStorageCapacity]):
     resource = resource_of(CSIStorageCapacity)
-    unattended = NOT_ASKED
     updates_unconditionally = False
     columns = (NAME, CREATED_AT)
 
