@@ -31,7 +31,7 @@ from podling.kubelet.volumes.csi import (
     is_attached,
     of_persistent_volume,
 )
-from podling.kubelet.volumes.csi_records import CsiPlaces, CsiRecord, record_of, records_of
+from podling.kubelet.volumes.csi_records import PLUGIN, CsiPlaces, CsiRecord, record_of, records_of
 from podling.kubelet.volumes.csi_steps import CsiMountError, CsiParts, CsiSteps, unknown
 from podling.kubelet.volumes.files import VolumeError
 from podling.model.errors import StatusError
@@ -115,9 +115,9 @@ class CsiMounts:
 
     async def give_back(self, directory: PodDirectory) -> None:
         """All that the pod has. Raises VolumeError and OSError; then it may be called again."""
-        records = await asyncio.to_thread(lambda: list(records_of(directory)))
-        if not records:
+        if not directory.volume(PLUGIN, "").exists():
             return
+        records = await asyncio.to_thread(lambda: list(records_of(directory)))
         # A part of a volume that a container had would keep its file system busy.
         await asyncio.to_thread(unmount_under, directory.path / "volume-subpaths")
         for record in records:
