@@ -86,6 +86,7 @@ async def all_in_one() -> AsyncIterator[Client]:
             6443,
             "10.96.0.0/16",
             SystemClock(),
+            url="https://192.0.2.1:6443",
             started=started,
             fault_of=partial(fault_of, server.aggregation),
             believed={},

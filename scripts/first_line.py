@@ -39,8 +39,10 @@ COMMANDS = {
     "down": "",
     "feature-gates": "",
     "images list": "",
+    "join": "127.0.0.1:{port} --token abcdef.0123456789abcdef --ca-hash sha256:" + 64 * "0",
     "kubeconfig": "--node node {data}/node.conf",
     "kubelet": "--kubeconfig {kubeconfig} --port {port}",
+    "leave": "",
     "logs": "--kubeconfig {kubeconfig} web",
     "migrate-storage": "--to etcd --etcd-servers http://127.0.0.1:{port}",
     "network": "--kubeconfig {kubeconfig}",
@@ -50,6 +52,7 @@ COMMANDS = {
     "services explain": "--kubeconfig {kubeconfig} web",
     "sessions": "--kubeconfig {kubeconfig}",
     "status": "",
+    "token list": "--kubeconfig {kubeconfig}",
     "up": "--port {port}",
     "why": "--kubeconfig {kubeconfig} web",
 }

@@ -19,6 +19,7 @@ from podling.apiserver.authz.authorizers import Authorizer, Decision, opinion_of
 from podling.apiserver.authz.modes import authorizers_of, by_modes
 from podling.apiserver.authz.node import NodeGraph
 from podling.apiserver.authz.rbac import RbacAuthorizer
+from podling.apiserver.authz.roles.namespace_roles import JOINING_INFO
 from podling.apiserver.authz.roles.system_roles import JOINING
 from podling.apiserver.request.request import RequestInfo, User
 from podling.model.codec.json import from_data
@@ -253,7 +254,7 @@ def shown(server: Server, plural: str) -> dict[tuple[str, str], Any]:
 def test_both_have_the_same_defaults(kubernetes: Server, podling: Server, plural: str) -> None:
     theirs, ours = shown(kubernetes, plural), shown(podling, plural)
     assert {key: one for key, one in theirs.items() if key[1] not in DISTRIBUTIONS_OWN} == {
-        key: one for key, one in ours.items() if key[1] not in {*JOINING, PROVIDES}
+        key: one for key, one in ours.items() if key[1] not in {*JOINING, JOINING_INFO, PROVIDES}
     }
 
 

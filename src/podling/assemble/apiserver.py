@@ -103,6 +103,8 @@ def run(options: ServerOptions, report: Report) -> None:
                             settings.port,
                             settings.cidr,
                             clock,
+                            url=f"https://{settings.address}:{settings.port}",
+                            ca=settings.ca.read_text(),
                             fault_of=plane.fault_of,
                             believed=believed(settings),
                         )

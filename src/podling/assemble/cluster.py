@@ -19,17 +19,19 @@ from podling.assemble.control_plane import (
     KUBELET_CLIENT,
     Plane,
     ServerSettings,
+    api_server_hosts,
     believed,
     control_plane,
     server_settings,
 )
-from podling.assemble.controllers import CONTROLLERS, Signing, read_authority, run_all
+from podling.assemble.controllers import CLUSTER_CIDR, CONTROLLERS, Signing, read_authority, run_all
 from podling.assemble.dns import serve_names, tenth_address
 from podling.assemble.kubeconfigs import write_admin
 from podling.assemble.network import ProxyOptions, run_proxy
 from podling.assemble.node import Neighbour, NodeSettings, RunningNode
 from podling.assemble.policies import policies
 from podling.assemble.process import Report
+from podling.assemble.routes import NodeRoutes
 from podling.assemble.settle import KUBELET_PORT, LOOPBACK
 from podling.assemble.storage import ACCOUNT as STORAGE_ACCOUNT
 from podling.assemble.storage import provide_directories
@@ -44,6 +46,7 @@ from podling.kubelet.worker.context import admit_all
 from podling.machine.network import gateway
 from podling.machine.pki import Authority, KeyPair, renew_forever
 from podling.machine.start import is_taken, listener, machine_address, writing
+from podling.model.rules.addresses import first_address
 from podling.model.rules.status import is_condition_true
 from podling.model.time import Clock, SystemClock
 from podling.model.types.core import ServiceAccount
@@ -75,7 +78,8 @@ async def live(
     namespace, and the service `kubernetes` leads to the API server; `starting` is the containerd being
     started. Raises StartError."""
     clock = SystemClock()
-    options, port, address = settled.options, settled.port, machine_address()
+    options, port = settled.options, settled.port
+    address = options.address or machine_address()
     instance, name = options.instance, options.node.name
     host_names = [name, address, "localhost", LOOPBACK]
 
@@ -156,13 +160,18 @@ async def _live(
         server.port,
         server.cidr,
         clock,
+        url=f"https://{server.address}:{server.port}",
         started=started,
         fault_of=plane.fault_of,
         believed=believed(server),
         measure=plane.server.metrics.add,
         taken=is_taken if settled.options.service_lb else None,
         workloads=settled.options.workloads,
+        cluster_cidr=settled.options.cluster_cidr or CLUSTER_CIDR,
+        server_names=api_server_hosts(server.address, first_address(server.cidr)),
     )
+
+    as_node = plane.client(f"system:node:{settings.name}", "system:nodes")
 
     async def say_ready() -> None:
         # The status of a node that was here before is only true once this kubelet has looked.
@@ -202,6 +211,16 @@ async def _live(
         if server.enforces_policies
         else None
     )
+    # As with policies, another runtime's network has its own.
+    routes = (
+        ()
+        if settings.options.cri_endpoint
+        else (
+            NodeRoutes(
+                as_node, informers, settings.instance, settings.name, settings.ip, settings.subnet
+            ).run(),
+        )
+    )
     if enforced:
         plane.server.metrics.add(enforced.metrics)
 
@@ -225,6 +244,7 @@ async def _live(
             tasks.create_task(one)
             for one in (
                 *proxy,
+                *routes,
                 *((enforced.run(),) if enforced else ()),
                 names,
                 controllers_and_scheduler,
@@ -235,10 +255,9 @@ async def _live(
         ]
         containerd = await starting
         report(f"Starting node {settings.name}")
-        client = plane.client(f"system:node:{settings.name}", "system:nodes")
         api_server = Neighbour(Peer(KUBELET_CLIENT, (MASTERS,)), plane.kubelets.join)
         admit = enforced.admit if enforced else admit_all
-        node = RunningNode(settings, client, clock, containerd, api_server, admit)
+        node = RunningNode(settings, as_node, clock, containerd, api_server, admit)
         acting.append(tasks.create_task(node.run()))
         acting.append(tasks.create_task(say_ready()))
         staying = tasks.create_task(plane.stay_listed())

@@ -29,8 +29,10 @@ from podling.controllers.controller import Accounts, Controller, queue_metrics
 from podling.controllers.controller import run as run_controller
 from podling.controllers.kubernetes_service import Servers
 from podling.controllers.load_balancers import RECORDER, Taken
+from podling.controllers.serving_certificates import Others
 from podling.machine.pki import KeyPair
 from podling.machine.start import StartError
+from podling.model.rules.addresses import subnets
 from podling.model.time import Clock, SystemClock
 from podling.model.types.rbac import MASTERS
 from podling.process.waits import woken
@@ -40,6 +42,8 @@ SCHEDULER, CONTROLLERS = "system:kube-scheduler", "system:kube-controller-manage
 """The users of scheduler and controllers."""
 CONTROLLERS_NAME = "kube-controller-manager"
 SCHEDULER_LEASE = "kube-scheduler"
+CLUSTER_CIDR = "10.64.0.0/14"
+"""The pods' subnets of all nodes."""
 LONGEST_START = 30.0
 """Seconds after which the second wave of controllers starts even though the node is not ready."""
 
@@ -122,15 +126,18 @@ async def run_own(
     cidr: str,
     clock: Clock,
     *,
+    url: str,
+    ca: str,
     fault_of: FaultOf,
     believed: Mapping[str, Sequence[str]],
 ) -> None:
-    """The controllers that kube-apiserver runs in itself. Pods reach the API servers at `port` of
-    `servers`; services get their addresses from `cidr`. `fault_of` asks the servers behind APIServices,
-    which are told who is `believed`."""
+    """The controllers that kube-apiserver runs in itself. Pods reach the API servers at `port` of `servers`;
+    services get their addresses from `cidr`. Machines that join reach this one at `url`, and trust `ca`
+    (PEM). `fault_of` asks the servers behind APIServices, which are told who is `believed`."""
     informers, repaired = Informers(client), EventRecorder(client, clock, REPAIRED)
     own = controllers.of_the_server(client, informers, clock, servers, port, cidr)
-    every = [*own, *controllers.rest_of_the_server(client, informers, repaired, clock, fault_of, believed)]
+    rest = controllers.rest_of_the_server(client, informers, repaired, clock, fault_of, believed, url, ca)
+    every = [*own, *rest]
     async with asyncio.TaskGroup() as tasks:
         await informers.start(tasks)
         _begin(every, tasks)
@@ -147,17 +154,22 @@ async def run_all(
     cidr: str,
     clock: Clock,
     *,
+    url: str,
     started: asyncio.Event,
     fault_of: FaultOf,
     believed: Mapping[str, Sequence[str]],
     measure: Callable[[Measured], None],
     taken: Taken | None = None,
     workloads: bool = True,
+    cluster_cidr: str = CLUSTER_CIDR,
+    server_names: Sequence[str] = (),
 ) -> None:
     """All controllers and the scheduler, each as who it is in Kubernetes: `client` makes the client of a user
     and his groups. The `informers` are for others, too. Controllers that no pod waits for start once the node
     has `started` (docs/decisions/013). Without `taken` no service gets a load balancer, without
-    `workloads` no Deployment pods."""
+    `workloads` no Deployment pods. Machines that join reach the API server at `url`;
+    nodes that say no subnet of their pods get one of `cluster_cidr`; `server_names` are those of the API
+    server's certificate."""
     server, reading, scheduling = client(accounts.API_SERVER, MASTERS), client(CONTROLLERS), client(SCHEDULER)
     account = partial(accounts.in_process, client)
     events = EventRecorder(scheduling, clock, SCHEDULER_NAME)
@@ -176,10 +188,20 @@ async def run_all(
         repaired = EventRecorder(server, clock, REPAIRED)
         rest = [
             *controllers.rest_of_the_server(
-                server, informers, repaired, clock, fault_of, believed, measures=True
+                server,
+                informers,
+                repaired,
+                clock,
+                fault_of,
+                believed,
+                url,
+                ca,
+                measures=True,
             ),
             *controllers.rest(account, informers, told, clock, authority, type_check),
         ]
+        others = Others(server_names, subnets(cidr))
+        rest += controllers.of_nodes(account, server, informers, told, cluster_cidr, others)
         if workloads:
             rest += controllers.workloads(account, informers, told, clock)
         if taken is not None:

@@ -7,7 +7,7 @@ one takes them over; `podling down` ends them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from socket import socket
@@ -34,7 +34,7 @@ from podling.assemble.settle import KUBELET_PORT, choose, port_before
 from podling.client.client import Client
 from podling.client.kubeconfig import Access
 from podling.kubelet.server.server import server_tls
-from podling.kubelet.worker.context import admit_all
+from podling.kubelet.worker.context import Admit, admit_all
 from podling.machine.instance import Instance
 from podling.machine.pki import Authority, KeyPair, renew_forever
 from podling.machine.start import StartError, check_machine, hold, listener, machine_address, writing
@@ -75,53 +75,70 @@ def run(options: KubeletOptions, report: Report) -> None:
             with listener(ip, *wanted) as listening:
                 with writing(instance.data_dir):
                     instance.have_data_dir()
-                    certified = _certified(options, ip, clock)
-                    settings = _settings(options, certified.serving, access, ip, listening)
-                    wanted_ones = _wanted(options, ip)
+                    certified = certify(options, ip, clock)
+                    settings = settle(options, certified.serving, access, ip, listening)
                     if options.rotates:
-                        login = RotatedLogin(wanted_ones[0], access.trust, access.login, clock)
+                        own = client_certificate(instance.pki_dir, options.node.name)
+                        login = RotatedLogin(own, access.trust, access.login, clock)
                         access = replace(access, login=login)
                 client = Client(access.transport())
-                async with asyncio.TaskGroup() as tasks:
-                    keeping_up = [
-                        tasks.create_task(
-                            renew_forever(certified.due, lambda: _certified(options, ip, clock).due, clock)
-                        ),
-                        *(tasks.create_task(Rotation(client, one, clock).run()) for one in wanted_ones),
-                    ]
-                    await _serve(settings, access.server, client, clock, told_to_stop, report)
-                    for task in keeping_up:
-                        task.cancel()
+
+                def say_ready() -> None:
+                    report(f"Node {settings.name} of {access.server} takes pods")
+
+                admit = asking(instance.policies_socket)
+                try:
+                    async with asyncio.TaskGroup() as tasks:
+                        acting = [
+                            tasks.create_task(one)
+                            for one in (
+                                keep_certified(options, ip, client, certified.due, clock),
+                                serve(settings, client, clock, report, say_ready, admit),
+                            )
+                        ]
+                        await told_to_stop.wait()
+                        for task in acting:
+                            task.cancel()
+                finally:
+                    await client.close()
 
     process.run(main)
 
 
-async def _serve(
+async def serve(
     settings: NodeSettings,
-    server: str,
     client: Client,
     clock: Clock,
-    told_to_stop: asyncio.Event,
     report: Report,
+    ready: Callable[[], None],
+    admit: Admit,
 ) -> None:
+    """Run the node until cancelled, which leaves its pods running. `ready` is called once it takes pods;
+    `admit` holds for podling's own runtime."""
     containerd = await start_runtime(settings.instance, settings.subnet, settings.options, report)
-    admit = asking(settings.instance.policies_socket) if containerd else admit_all
-    node = RunningNode(settings, client, clock, containerd, admit=admit)
+    node = RunningNode(settings, client, clock, containerd, admit=admit if containerd else admit_all)
 
     async def say_ready() -> None:
         await node.kubelet.wait_ready()
-        report(f"Node {settings.name} of {server} takes pods")
+        ready()
         process.started()
 
     try:
         async with asyncio.TaskGroup() as tasks:
-            acting = [tasks.create_task(node.run()), tasks.create_task(say_ready())]
-            await told_to_stop.wait()
-            for task in acting:
-                task.cancel()
+            tasks.create_task(node.run())
+            tasks.create_task(say_ready())
     finally:
         await node.close()
-        await client.close()
+
+
+async def keep_certified(
+    options: KubeletOptions, ip: str, client: Client, due: datetime, clock: Clock
+) -> None:
+    """Renew its certificates in time, until cancelled; those of its own authority are `due`."""
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(renew_forever(due, lambda: certify(options, ip, clock).due, clock))
+        for one in _wanted(options, ip):
+            tasks.create_task(Rotation(client, one, clock).run())
 
 
 def _wanted(options: KubeletOptions, ip: str) -> Sequence[Wanted]:
@@ -131,24 +148,25 @@ def _wanted(options: KubeletOptions, ip: str) -> Sequence[Wanted]:
     return [*wanted, serving_certificate(directory, name, [name, ip])] if options.rotates_server else wanted
 
 
-class _Certified(NamedTuple):
+class OwnCertificate(NamedTuple):
     """What the kubelet's server shows, and when it is to be made again: never if it was given."""
 
     serving: KeyPair
     due: datetime
 
 
-def _certified(options: KubeletOptions, ip: str, clock: Clock) -> _Certified:
+def certify(options: KubeletOptions, ip: str, clock: Clock) -> OwnCertificate:
+    """Its server's certificate. Raises StartError."""
     if options.serving is not None:
-        return _Certified(options.serving, datetime.max.replace(tzinfo=UTC))
+        return OwnCertificate(options.serving, datetime.max.replace(tzinfo=UTC))
     authority, name = Authority(options.instance.pki_dir, clock.now()), options.node.name
     serving = authority.server("kubelet", f"system:node:{name}", [name, ip])
     if options.rotates_server:
         serving = shown_at_first(_wanted(options, ip)[-1], serving, clock.now())
-    return _Certified(serving, authority.due)
+    return OwnCertificate(serving, authority.due)
 
 
-def _settings(
+def settle(
     options: KubeletOptions, serving: KeyPair, access: Access, ip: str, listening: socket
 ) -> NodeSettings:
     """Fill in what the options leave open. Raises StartError."""

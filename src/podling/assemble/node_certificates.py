@@ -41,7 +41,7 @@ from podling.model.types.meta import ObjectMeta
 from podling.process.tls import Lifetime, Reread
 from podling.process.waits import Backoff
 
-NODES = "system:nodes"
+NODES, NODE = "system:nodes", "system:node:"
 ISSUED_WITHIN = 900.0
 """Seconds that a request waits for its certificate; then another is made."""
 RETRY = Backoff(2.0, 32.0)
@@ -69,11 +69,21 @@ class Wanted(msgspec.Struct, frozen=True):
     @property
     def subject(self) -> x509.Name:
         group = x509.NameAttribute(NameOID.ORGANIZATION_NAME, NODES)
-        return x509.Name([group, x509.NameAttribute(NameOID.COMMON_NAME, f"system:node:{self.node}")])
+        return x509.Name([group, x509.NameAttribute(NameOID.COMMON_NAME, f"{NODE}{self.node}")])
 
 
 def client_certificate(directory: Path, node: str) -> Wanted:
     return Wanted(directory / "kubelet-client-current.pem", node, KUBELET_CLIENT_SIGNER, "client auth")
+
+
+def node_of(directory: Path) -> str:
+    """The node whose client certificate is kept; empty if there is none."""
+    try:
+        pem = client_certificate(directory, "").file.read_bytes()
+        names = attributes_of(x509.load_pem_x509_certificate(pem).subject, NameOID.COMMON_NAME)
+    except (OSError, ValueError):
+        return ""
+    return "".join(names).removeprefix(NODE)
 
 
 def serving_certificate(directory: Path, node: str, hosts: Sequence[str]) -> Wanted:
@@ -177,35 +187,38 @@ class Rotation:
             await self._sleep(PAUSE)
 
     async def _has_renewed(self) -> bool:
-        key = ec.generate_private_key(ec.SECP256R1())
         try:
-            certificate = await self._certificate(key)
-            write_whole(self._wanted.file, certificate.rstrip() + b"\n" + pem_of(key), 0o600, durable=True)
+            await obtain(self._client, self._wanted)
         except (StatusError, OSError, RequestError) as error:
             log.warning("no certificate for %s: %s", self._wanted.file, error)
-            return False
-        if kept(self._wanted) is None:
-            log.warning("what was issued for %s is not what was asked for", self._wanted.file)
             return False
         log.info("%s has been renewed", self._wanted.file)
         return True
 
-    async def _certificate(self, key: ec.EllipticCurvePrivateKey) -> bytes:
-        """Raises StatusError, OSError or RequestError."""
-        asked = (await self._client.create(request(self._wanted, key))).metadata
-        requests = Informer(
-            self._client, CertificateSigningRequest, field_selector=f"metadata.name={asked.name}"
-        )
-        changed = asyncio.Event()
-        requests.subscribe(lambda old, new: changed.set())
-        async with asyncio.timeout(ISSUED_WITHIN), asyncio.TaskGroup() as tasks:
-            following = tasks.create_task(requests.run())
-            await requests.wait_synced()
-            while not is_answered(asked.uid, requests.get("", asked.name)):
-                changed.clear()
-                await changed.wait()
-            following.cancel()
-        return issued(asked.uid, requests.get("", asked.name))
+
+async def obtain(client: Client, wanted: Wanted) -> None:
+    """Ask for a certificate, and keep it. Raises StatusError, OSError or RequestError."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = await _certificate(client, wanted, key)
+    write_whole(wanted.file, certificate.rstrip() + b"\n" + pem_of(key), 0o600, durable=True)
+    if kept(wanted) is None:
+        raise RequestError("what was issued is not what was asked for")
+
+
+async def _certificate(client: Client, wanted: Wanted, key: ec.EllipticCurvePrivateKey) -> bytes:
+    """Raises StatusError, OSError or RequestError."""
+    asked = (await client.create(request(wanted, key))).metadata
+    requests = Informer(client, CertificateSigningRequest, field_selector=f"metadata.name={asked.name}")
+    changed = asyncio.Event()
+    requests.subscribe(lambda old, new: changed.set())
+    async with asyncio.timeout(ISSUED_WITHIN), asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(requests.run())
+        await requests.wait_synced()
+        while not is_answered(asked.uid, requests.get("", asked.name)):
+            changed.clear()
+            await changed.wait()
+        following.cancel()
+    return issued(asked.uid, requests.get("", asked.name))
 
 
 class _Own(msgspec.Struct, frozen=True):

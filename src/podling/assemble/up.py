@@ -44,7 +44,11 @@ class UpOptions(msgspec.Struct, frozen=True):
 
     instance: Instance
     port: int | None = None
+    address: str = ""
+    """Where pods and other nodes reach the API server and the node; the machine's own when empty."""
     service_range: str = ""
+    cluster_cidr: str = ""
+    """Of which nodes that join get the subnets of their pods; podling's own when empty."""
     service_proxy: bool = True
     """Whether it programs the addresses of services: not where kube-proxy does."""
     service_lb: bool = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from ipaddress import ip_address
+from ipaddress import IPv4Network, ip_address
 from typing import Any, TypeVar
 
 import click
@@ -95,3 +95,41 @@ def bind_address(name: str, attribute: str, default: str, what: str) -> Callable
         metavar="ADDRESS:PORT",
         help=f"{what}; nowhere if empty.",
     )
+
+
+def _address(context: click.Context, parameter: click.Parameter, given: str) -> str:
+    if given:
+        try:
+            ip_address(given)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+    return given
+
+
+advertise_address = click.option(
+    "--advertise-address",
+    "address",
+    default="",
+    callback=_address,
+    metavar="ADDRESS",
+    help="Where pods and nodes reach it; it listens there and on loopback.  [default: this machine's]",
+)
+
+
+def _ipv4_subnet(context: click.Context, parameter: click.Parameter, given: str) -> str:
+    if given:
+        try:
+            if IPv4Network(given).prefixlen > 24:
+                raise ValueError("it has no /24 for a node")
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+    return given
+
+
+cluster_cidr = click.option(
+    "--cluster-cidr",
+    default="",
+    callback=_ipv4_subnet,
+    metavar="SUBNET",
+    help="Of which nodes that join get a /24 for their pods.  [default: 10.64.0.0/14]",
+)

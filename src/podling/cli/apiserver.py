@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from podling.cli import audit_options, etcd_options, options
+from podling.cli import addresses, audit_options, etcd_options, options
 from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import DEFAULT_PORT, Instance
 from podling.model.gates import Gates
@@ -16,12 +16,7 @@ from podling.model.gates import Gates
 @click.command()
 @options.data_dir
 @click.option("--port", type=click.IntRange(1, 65535), default=DEFAULT_PORT, show_default=True)
-@click.option(
-    "--advertise-address",
-    "address",
-    default="",
-    help="Where pods and nodes reach it; it listens there and on loopback.  [default: this machine's]",
-)
+@addresses.advertise_address
 @click.option(
     "--kubelet-certificate-authority",
     "kubelet_ca",

@@ -16,7 +16,7 @@ from podling.machine.pki import KeyPair
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
-def _labels(context: click.Context, parameter: click.Parameter, text: str) -> dict[str, str]:
+def labels(context: click.Context, parameter: click.Parameter, text: str) -> dict[str, str]:
     pairs = [pair.partition("=") for pair in text.split(",") if pair]
     if any(not name or not separator for name, separator, _ in pairs):
         raise click.BadParameter(f"{text!r} is not NAME=VALUE,...", param_hint="--node-labels")
@@ -43,7 +43,7 @@ def place(context: click.Context, parameter: click.Parameter, text: str | None) 
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the kubelet's server.  [default: 10250]")
 @click.option("--pod-cidr", default="", help="Subnet of the pods.  [default: one that is free here]")
 @click.option("--register-node/--no-register-node", default=True, help="Create the Node if it is missing.")
-@click.option("--node-labels", default="", metavar="NAME=VALUE,...", callback=_labels)
+@click.option("--node-labels", default="", metavar="NAME=VALUE,...", callback=labels)
 @click.option(
     "--client-ca-file",
     "client_ca",

@@ -23,8 +23,10 @@ COMMANDS = {
     "down": "Stop everything; objects and images stay.",
     "feature-gates": "List the feature gates.",
     "images": "Pull, load and list images.",
+    "join": "Make this machine a node of a cluster elsewhere.",
     "kubeconfig": "Write what the kubelet of another node needs.",
     "kubelet": "Run a node of an API server elsewhere.",
+    "leave": "Take this machine out of its cluster.",
     "logs": "Show what containers print, on any cluster.",
     "migrate-storage": "Move all objects from the data directory to etcd, or back.",
     "network": "Lead to the pods of services, for an API server elsewhere.",
@@ -34,6 +36,7 @@ COMMANDS = {
     "services": "Say where the addresses of services lead to.",
     "sessions": "List the debug containers of a cluster.",
     "status": "Say whether podling runs, and what it runs.",
+    "token": "Make, list and delete the tokens by which machines join.",
     "up": "Start everything in one process.",
     "why": "Say why a pod is not ready.",
 }

@@ -40,15 +40,22 @@ def status(instance: Instance) -> None:
 
 
 async def _shown(instance: Instance) -> list[str]:
-    access = kubeconfig.read(instance.kubeconfig)
+    file, pods_of = instance.kubeconfig, ""
+    if instance.joined_kubeconfig.exists():
+        # A node of another cluster, which may list its own pods.
+        from podling.assemble.node_certificates import node_of
+
+        file, pods_of = instance.joined_kubeconfig, f"spec.nodeName={node_of(instance.pki_dir)}"
+    access = kubeconfig.read(file)
     client = Client(access.transport())
     try:
-        nodes, pods = (await client.list(Node)).items, (await client.list(Pod)).items
+        nodes = (await client.list(Node)).items
+        pods = (await client.list(Pod, field_selector=pods_of)).items
     finally:
         await client.close()
     return [
         f"API server   {access.server}",
-        f"kubeconfig   {instance.kubeconfig}",
+        f"kubeconfig   {file}",
         *(f"node         {node.metadata.name}: {condition(node)}" for node in nodes),
         f"pods         {phases(pods)}",
     ]

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from podling.cli import audit_options, etcd_options, node_options, options
-from podling.cli.addresses import names_elsewhere
+from podling.cli import addresses, audit_options, etcd_options, node_options, options
 from podling.cli.detach import fork_into_background
 from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import DEFAULT_PORT, Instance
@@ -16,8 +15,10 @@ from podling.machine.instance import DEFAULT_PORT, Instance
 @click.command()
 @options.data_dir
 @click.option("--port", type=click.IntRange(1, 65535), help=f"API server port.  [default: {DEFAULT_PORT}]")
+@addresses.advertise_address
 @click.option("--detach", "-d", is_flag=True, help="Return when the node is ready; stop with `podling down`.")
 @options.service_range
+@addresses.cluster_cidr
 @click.option(
     "--service-proxy/--no-service-proxy",
     default=True,
@@ -38,7 +39,7 @@ from podling.machine.instance import DEFAULT_PORT, Instance
     default=True,
     help="Whether claims of the class `directory` get directories of the node.  [default: they do]",
 )
-@names_elsewhere("--dns-")
+@addresses.names_elsewhere("--dns-")
 @node_options.node
 @options.authorization
 @options.authentication
@@ -51,8 +52,10 @@ from podling.machine.instance import DEFAULT_PORT, Instance
 def up(
     instance: Instance,
     port: int | None,
+    address: str,
     detach: bool,
     service_range: str,
+    cluster_cidr: str,
     service_proxy: bool,
     service_lb: bool,
     workloads: bool,
@@ -88,7 +91,9 @@ def up(
     chosen = UpOptions(
         instance,
         port,
+        address,
         service_range,
+        cluster_cidr,
         service_proxy,
         service_lb,
         workloads,

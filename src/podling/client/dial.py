@@ -80,11 +80,12 @@ async def dial(route: Route, tls: ssl.SSLContext, factory: Factory) -> asyncio.T
                     raise
     except TimeoutError as error:
         raise OSError(f"{route.authority} does not take a connection") from error
-    _keep_alive(transport.get_extra_info("socket"))
+    keep_alive(transport.get_extra_info("socket"))
     return transport
 
 
-def _keep_alive(found: socket.socket) -> None:
+def keep_alive(found: socket.socket) -> None:
+    """Have a peer that vanished be found."""
     found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in PROBES.items():
         if (option := getattr(socket, name, None)) is not None:

@@ -315,6 +315,13 @@ class Access(msgspec.Struct, frozen=True):
         return HttpsTransport(self.server, self.login, self.wire)
 
 
+def write_joined(path: Path, name: str, server: str, certificate_authority: bytes, pair: Path) -> None:
+    """Write a kubeconfig as `write` does, whose user shows what is in the file `pair`, a client certificate
+    and its key in PEM."""
+    cluster = {"server": server, "certificate-authority-data": _encoded(certificate_authority)}
+    _write(path, name, cluster, {"client-certificate": str(pair), "client-key": str(pair)})
+
+
 def write(
     path: Path,
     name: str,
@@ -325,11 +332,15 @@ def write(
     client_key: bytes,
 ) -> None:
     """Write a kubeconfig with one context called `name`, with inline PEM; only its owner may read it."""
+    cluster = {"server": server, "certificate-authority-data": _encoded(certificate_authority)}
+    user = {"client-certificate-data": _encoded(client_certificate), "client-key-data": _encoded(client_key)}
+    _write(path, name, cluster, user)
+
+
+def _write(path: Path, name: str, cluster: dict[str, str], user: dict[str, str]) -> None:
     # Not before: commands only read them.
     import yaml
 
-    cluster = {"server": server, "certificate-authority-data": _encoded(certificate_authority)}
-    user = {"client-certificate-data": _encoded(client_certificate), "client-key-data": _encoded(client_key)}
     document = {
         "apiVersion": "v1",
         "kind": "Config",

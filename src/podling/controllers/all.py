@@ -9,11 +9,11 @@ from typing import Any
 
 from podling.client.client import Client
 from podling.client.events import EventRecorder
-from podling.client.informer import Informers
+from podling.client.informer import Informer, Informers
 from podling.controllers.addresses import AddressRepair, DefaultRange, ServiceRanges
 from podling.controllers.api_services import Availability, FaultOf, LocalServices
 from podling.controllers.autoscaling.autoscaler import Autoscalers
-from podling.controllers.bootstrap_tokens import BootstrapSigner, TokenCleaner
+from podling.controllers.bootstrap_tokens import INFO, BootstrapSigner, ClusterInfo, TokenCleaner
 from podling.controllers.certificates import CertificateApprover, CertificateCleaner, CertificateSigner
 from podling.controllers.certificates_rules import CertificateAuthority
 from podling.controllers.controller import Accounts, Controller
@@ -27,11 +27,13 @@ from podling.controllers.garbage import GarbageCollector, PodGC
 from podling.controllers.kubernetes_service import KubernetesService, Servers
 from podling.controllers.load_balancers import RECORDER, LoadBalancers, Taken
 from podling.controllers.namespaces import Namespaces, RootCA, ServiceAccounts
+from podling.controllers.node_addresses import NodeAddresses
 from podling.controllers.nodes import LEASES, NodeLifecycle, TaintEviction
 from podling.controllers.policy_types import PolicyTypes, TypeCheck
 from podling.controllers.protection import AttributesClassProtection, ClaimProtection, VolumeProtection
 from podling.controllers.quotas import ResourceQuotas
 from podling.controllers.roles import ClusterRoleAggregation
+from podling.controllers.serving_certificates import Others, ServingApprover
 from podling.controllers.storage.attachments import ATTACHER, Attachments
 from podling.controllers.storage.binder import BINDER, VolumeBinder
 from podling.controllers.storage.ephemeral import EPHEMERAL, EphemeralVolumes
@@ -105,17 +107,23 @@ def rest_of_the_server(
     clock: Clock,
     fault_of: FaultOf,
     believed: Mapping[str, Sequence[str]],
+    server: str,
+    ca: str,
     *,
     measures: bool = False,
 ) -> list[Controller[Any]]:
     """The controllers of kube-apiserver that no pod waits for. `events` tells of repairs, as REPAIRED.
     `measures`: whether the server has metrics.k8s.io; `fault_of` asks the servers behind APIServices, which
-    are told who is `believed` (BelievedClients)."""
-    services, addresses = informers.of(Service), informers.of(IPAddress)
-    namespace, name = BELIEVED
-    published = informers.of(ConfigMap, namespace, field_selector=f"metadata.name={name}")
+    are told who is `believed` (BelievedClients). Machines that join reach the API server at the URL `server`
+    and trust `ca`, in PEM."""
+    services, addresses, namespaces = informers.of(Service), informers.of(IPAddress), informers.of(Namespace)
+
+    def one_map(namespace: str, name: str) -> Informer[ConfigMap]:
+        return informers.of(ConfigMap, namespace, field_selector=f"metadata.name={name}")
+
     return [
-        BelievedClients(client, informers.of(Namespace), published, believed, clock),
+        BelievedClients(client, namespaces, one_map(*BELIEVED), believed, clock),
+        ClusterInfo(client, namespaces, one_map(*INFO), server, ca),
         AddressRepair(client, services, addresses, informers.of(ServiceCIDR), events, clock),
         *extensions(client, informers, clock, fault_of, measures=measures),
         FlowControl(client, informers.of(FlowSchema), informers.of(PriorityLevelConfiguration), clock),
@@ -293,6 +301,23 @@ def _with_revisions(
             events,
             clock,
         ),
+    ]
+
+
+def of_nodes(
+    accounts: Accounts,
+    server: Client,
+    informers: Informers,
+    events: EventRecorder,
+    cluster_cidr: str,
+    others: Others,
+) -> list[Controller[Any]]:
+    """What machines that join wait for: the subnet of their pods, and the certificates of their kubelets,
+    which `server` approves, but for what is of `others`."""
+    nodes = informers.of(Node)
+    return [
+        NodeAddresses(accounts("node-controller"), nodes, events, cluster_cidr),
+        ServingApprover(server, informers.of(CertificateSigningRequest), nodes, others),
     ]
 
 

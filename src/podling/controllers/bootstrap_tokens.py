@@ -1,32 +1,42 @@
-"""Bootstrap tokens: those that may sign the ConfigMap `cluster-info` of kube-public, by which who joins knows
-the cluster, do so, and those that have expired are deleted.
-
-A signature is a detached JWS (RFC 7515, HS256) of the kubeconfig in `cluster-info`, in its key
-`jws-kubeconfig-TOKENID`.
+"""Bootstrap tokens: the ConfigMap `cluster-info` of kube-public, by which who joins knows the cluster, is
+there, those tokens that may sign it do so, and those that have expired are deleted.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
-import hmac
-import json
 import re
 from collections.abc import Iterable
 from datetime import datetime
 
+import yaml
 from msgspec.structs import replace
 
 from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
-from podling.controllers.controller import Key, gone_is_done, own_key
-from podling.model.rules.bootstrap_tokens import PREFIX, expiration, has_expired, told
+from podling.controllers.controller import Key, gone_is_done, own_key, there_is_done
+from podling.controllers.kubernetes_service import NAME as API_SERVICE
+from podling.controllers.kubernetes_service import NAMESPACE as API_NAMESPACE
+from podling.model.rules.bootstrap_tokens import INFO as INFO_NAME
+from podling.model.rules.bootstrap_tokens import (
+    INFO_NAMESPACE,
+    KUBECONFIG,
+    PREFIX,
+    SIGNATURE,
+    expiration,
+    has_expired,
+    signature,
+    told,
+)
 from podling.model.time import Clock
-from podling.model.types.core import ConfigMap, Secret
+from podling.model.types.core import ConfigMap, Namespace, Secret
+from podling.model.types.meta import KubeObject, ObjectMeta
+from podling.model.types.service import Endpoints
 
-INFO: Key = ("kube-public", "cluster-info")
-KUBECONFIG, SIGNATURE = "kubeconfig", "jws-kubeconfig-"
+INFO: Key = (INFO_NAMESPACE, INFO_NAME)
+PUBLISHED = "podling.io/published"
+"""The annotation of a `cluster-info` that podling keeps up to date."""
 _NAME = re.compile(rf"{PREFIX}([a-z0-9]{{6}})")
 
 
@@ -46,13 +56,6 @@ def signing_tokens(secrets: Iterable[Secret], now: datetime) -> dict[str, str]:
     return tokens
 
 
-def signature(content: str, token: str, secret: str) -> str:
-    """A JWS without its content: `header..signature`."""
-    header = _base64(json.dumps({"alg": "HS256", "kid": token}, separators=(",", ":")).encode())
-    signed = f"{header}.{_base64(content.encode())}".encode()
-    return f"{header}..{_base64(hmac.digest(secret.encode(), signed, hashlib.sha256))}"
-
-
 def signed(info: ConfigMap, tokens: dict[str, str]) -> dict[str, str]:
     """The data of `cluster-info`, with the signatures of these tokens and of no others."""
     content = info.data.get(KUBECONFIG)
@@ -62,8 +65,72 @@ def signed(info: ConfigMap, tokens: dict[str, str]) -> dict[str, str]:
     return rest | {SIGNATURE + token: signature(content, token, key) for token, key in tokens.items()}
 
 
-def _base64(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+def cluster_info(server: str, authority: str) -> str:
+    """The kubeconfig of a cluster for whoever joins it, as kubeadm writes it. `authority` is in PEM."""
+    of = {"certificate-authority-data": base64.b64encode(authority.encode()).decode(), "server": server}
+    document = {
+        "apiVersion": "v1",
+        "clusters": [{"cluster": of, "name": ""}],
+        "contexts": None,
+        "current-context": "",
+        "kind": "Config",
+        "users": None,
+    }
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+class ClusterInfo:
+    """Publishes where the API server is and whom to trust. What another server of the service `kubernetes`
+    has published stays, if its authority is the same; and so does what is not podling's."""
+
+    name = "cluster-info"
+
+    def __init__(
+        self,
+        client: Client,
+        namespaces: Informer[Namespace],
+        infos: Informer[ConfigMap],
+        server: str,
+        authority: str,
+    ) -> None:
+        """`server` is a URL, `authority` in PEM. `infos` need not show other ConfigMaps."""
+        self.queue: WorkQueue[Key] = WorkQueue()
+        self._client, self._namespaces, self._infos = client, namespaces, infos
+        self._authority, self._wanted = authority, cluster_info(server, authority)
+        namespaces.subscribe(self._changed)
+        infos.subscribe(self._changed)
+
+    async def reconcile(self, key: Key) -> None:
+        if self._namespaces.get("", INFO_NAMESPACE) is None:
+            return
+        standing = self._infos.get(*INFO)
+        if standing is None:
+            meta = ObjectMeta(name=INFO_NAME, namespace=INFO_NAMESPACE, annotations={PUBLISHED: "true"})
+            with there_is_done():
+                await self._client.create(ConfigMap(metadata=meta, data={KUBECONFIG: self._wanted}))
+        elif PUBLISHED in standing.metadata.annotations and not await self._is_right(
+            standing.data.get(KUBECONFIG, "")
+        ):
+            await self._client.update(replace(standing, data={**standing.data, KUBECONFIG: self._wanted}))
+
+    async def _is_right(self, found: str) -> bool:
+        if found == self._wanted:
+            return True
+        with gone_is_done():
+            listed = (await self._client.get(Endpoints, API_SERVICE, API_NAMESPACE)).subsets
+            places = (
+                f"https://{address.ip}:{port.port}"
+                for subset in listed
+                for address in subset.addresses
+                for port in subset.ports
+            )
+            return found in (cluster_info(place, self._authority) for place in places)
+        return False
+
+    def _changed(self, old: KubeObject | None, new: KubeObject | None) -> None:
+        one = new or old
+        if one is not None and one.metadata.name in INFO:
+            self.queue.add(INFO)
 
 
 class BootstrapSigner:

@@ -72,6 +72,16 @@ class Instance(msgspec.Struct, frozen=True):
         return f"podling{self.identity}"
 
     @property
+    def tunnel(self) -> str:
+        """The link to nodes that are not on the same one."""
+        return f"vxlan{self.identity}"
+
+    @property
+    def joined_kubeconfig(self) -> Path:
+        """How the node of another cluster reaches it, once it has joined."""
+        return self.data_dir / "kubelet.conf"
+
+    @property
     def services_table(self) -> str:
         """The table of the service proxy."""
         return f"{self.bridge}-services"

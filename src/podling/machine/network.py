@@ -19,7 +19,7 @@ from pathlib import Path
 from podling.process.programs import ended
 
 NETWORK_NAME = "podling"
-SERVICES_FILE = "services"
+SERVICES_FILE, NODES_FILE = "services", "nodes"
 ROUTE_PROTOCOL = "112"
 """Of podling's routes, by which they are told from others."""
 
@@ -58,22 +58,67 @@ class NetworkError(Exception):
     """The network could not be set up; the message has the output of `nft` or `ip`."""
 
 
-def ruleset(table: str, subnet: str) -> str:
-    """An nft script that replaces `table` as a whole, so that running it twice leaves one rule."""
+def ruleset(table: str, subnet: str, others: Sequence[str] = ()) -> str:
+    """An nft script that replaces `table` as a whole, so that running it twice leaves one rule. Pods of other
+    nodes, whose subnets are `others`, see a pod's own address."""
+    pods = ", ".join([subnet, *others])
     return (
         f"table ip {table} {{}}\n"
         f"delete table ip {table}\n"
         f"table ip {table} {{\n"
         "  chain postrouting {\n"
         "    type nat hook postrouting priority srcnat; policy accept;\n"
-        f"    ip saddr {subnet} ip daddr != {subnet} masquerade\n"
+        f"    ip saddr {subnet} ip daddr != {{ {pods} }} masquerade\n"
         "  }\n"
         "}\n"
     )
 
 
-async def set_up_masquerade(table: str, subnet: str) -> None:
-    await _run("nft", "-f", "-", script=ruleset(table, subnet))
+async def set_up_masquerade(table: str, subnet: str, others: Sequence[str] = ()) -> None:
+    await _run("nft", "-f", "-", script=ruleset(table, subnet, others))
+
+
+async def change_routes(routes: Sequence[str], entries: Sequence[str] = ()) -> None:
+    """`routes` are lines of `ip -batch`, `entries` of `bridge -batch`, which go first. What is to be deleted
+    may be gone already. Raises NetworkError for all else."""
+    for program, lines in (("bridge", entries), ("ip", routes)):
+        gone = [line for line in lines if " delete " in line]
+        if gone:
+            with suppress(NetworkError):
+                await _run(program, "-force", "-batch", "-", script="\n".join(gone) + "\n")
+        if new := [line for line in lines if " delete " not in line]:
+            await _run(program, "-batch", "-", script="\n".join(new) + "\n")
+
+
+async def has_link(name: str) -> bool:
+    with suppress(NetworkError):
+        return bool(await _run("ip", "link", "show", name))
+    return False
+
+
+def lead_on() -> None:
+    """Have this machine lead on what others send through it, as CNI plugins do once there is a pod."""
+    setting = Path("/proc/sys/net/ipv4/ip_forward")
+    if setting.read_text().strip() != "1":
+        setting.write_text("1")
+
+
+def noted_nodes(run_dir: Path) -> list[str]:
+    """The subnets of other nodes' pods that this podling has routed."""
+    try:
+        return (run_dir / NODES_FILE).read_text().split()
+    except OSError:
+        return []
+
+
+def note_nodes(run_dir: Path, subnets: Sequence[str]) -> None:
+    (run_dir / NODES_FILE).write_text(" ".join(subnets))
+
+
+async def tear_down_nodes(tunnel: str, run_dir: Path) -> None:
+    """Remove the tunnel and the routes to the pods of other nodes; any may be gone already."""
+    lines = [f"route delete {subnet} proto {ROUTE_PROTOCOL}" for subnet in noted_nodes(run_dir)]
+    await change_routes([*lines, *([f"link delete {tunnel}"] if await has_link(tunnel) else [])])
 
 
 def reach_older_pods(bridge: str) -> None:

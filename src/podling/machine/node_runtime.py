@@ -31,6 +31,7 @@ from podling.machine.network import (
     reach_older_pods,
     set_up_masquerade,
     tear_down_masquerade,
+    tear_down_nodes,
     tear_down_services,
 )
 from podling.machine.start import StartError, writing
@@ -85,6 +86,7 @@ async def end(instance: Instance) -> bool:
     found |= unmount_under(instance.kubelet_dir)
     Cgroups(CGROUP_MOUNT, instance.cgroup).remove_root()
     await tear_down_masquerade(instance.bridge, instance.bridge)
+    await tear_down_nodes(instance.tunnel, instance.run_dir)
     await tear_down_services((instance.services_table, instance.policies_table), instance.run_dir)
     instance.release_subnet()
     shutil.rmtree(instance.run_dir, ignore_errors=True)

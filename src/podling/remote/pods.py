@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from podling.client.client import WatchEvent, listed, watched
+from podling.client.client import Client, WatchEvent, listed, watched
 from podling.client.https import HttpsTransport
 from podling.client.transport import JSON
 from podling.debug.container import pod_path
@@ -70,6 +70,10 @@ class Cluster:
     def __init__(self, transport: HttpsTransport) -> None:
         self._transport = transport
         self._labels: dict[str, Mapping[str, str]] = {}
+
+    def client(self) -> Client:
+        """For what is made from types."""
+        return Client(self._transport)
 
     async def get(self, namespace: str, name: str) -> Pod:
         return json.decode(await self._call("GET", pod_path(namespace, name)), Pod)

@@ -104,6 +104,9 @@ async def test_objects_that_were_changed_are_refused(data: Instance, tmp_path: P
             raise AssertionError("it serves")
 
 
+URL = "https://192.0.2.1:6443"
+
+
 async def all_together(plane: Plane, ca: str, port: int, measured: list[Measured]) -> None:
     await run_all(
         plane.client,
@@ -114,6 +117,7 @@ async def all_together(plane: Plane, ca: str, port: int, measured: list[Measured
         port,
         CIDR,
         CLOCK,
+        url=URL,
         started=asyncio.Event(),
         fault_of=plane.fault_of,
         believed={},
@@ -125,7 +129,15 @@ async def each_alone(plane: Plane, ca: str, port: int, measured: list[Measured])
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(
             run_own(
-                plane.own_client(), plane.servers, port, CIDR, CLOCK, fault_of=plane.fault_of, believed={}
+                plane.own_client(),
+                plane.servers,
+                port,
+                CIDR,
+                CLOCK,
+                url=URL,
+                ca=ca,
+                fault_of=plane.fault_of,
+                believed={},
             )
         )
         accounts = partial(in_process, plane.client)

@@ -37,8 +37,10 @@ MOST: dict[str, tuple[int, int, set[str]]] = {
     "down": (380, 850, RUNTIME),
     "feature-gates": (220, 450, LIGHT),
     "images list": (370, 750, RUNTIME),
+    "join": (860, 2700, {"remote"} | NODE),
     "kubeconfig": (480, 1200, {"assemble", "client"} | LIGHT),
     "kubelet": (845, 2500, {"network"} | NODE),
+    "leave": (860, 2700, {"remote"} | NODE),
     "logs": (245, 900, REMOTE),
     "migrate-storage": (900, 2500, SERVER),
     "network": (425, 1800, {"assemble", "client", "kubelet", "network"} | LIGHT),
@@ -48,6 +50,7 @@ MOST: dict[str, tuple[int, int, set[str]]] = {
     "services explain": (440, 1800, {"assemble", "client", "network"} | LIGHT),
     "sessions": (245, 900, REMOTE),
     "status": (430, 1200, {"client"} | LIGHT),
+    "token list": (425, 1300, {"machine"} | REMOTE),
     "up": (450, 950, {"apiserver"} | RUNTIME),
     "why": (245, 900, REMOTE),
 }

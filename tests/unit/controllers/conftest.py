@@ -77,13 +77,13 @@ class Cluster:
         self._tasks = tasks
         self.clock = clock
         self.server, self.storage = server, storage
-        self.client = self._of("root", MASTERS)
-        self.account = partial(in_process, self._of)
-        self.informers = Informers(self._of(CONTROLLERS))
+        self.client = self.of("root", MASTERS)
+        self.account = partial(in_process, self.of)
+        self.informers = Informers(self.of(CONTROLLERS))
         self.events: Any = Recorder()
         self._controllers: list[Controller[Any]] = []
 
-    def _of(self, user: str, *groups: str) -> Client:
+    def of(self, user: str, *groups: str) -> Client:
         return Client(LocalTransport(self.server.handle, User(user, (*groups, AUTHENTICATED))))
 
     async def run(self, *controllers: Controller[Any]) -> None:

@@ -6,8 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from podling.controllers.bootstrap_tokens import BootstrapSigner, TokenCleaner, signature
-from podling.model.rules.bootstrap_tokens import SECRET_TYPE
+from podling.controllers.bootstrap_tokens import (
+    PUBLISHED,
+    BootstrapSigner,
+    ClusterInfo,
+    TokenCleaner,
+    cluster_info,
+)
+from podling.controllers.kubernetes_service import endpoints
+from podling.model.rules.bootstrap_tokens import SECRET_TYPE, signature
 from podling.model.types.core import ConfigMap, Namespace, Secret
 from podling.model.types.meta import ObjectMeta
 
@@ -105,3 +112,52 @@ async def test_tokens_that_have_expired_are_deleted(signing: Cluster) -> None:
     await signing.client.patch(Secret, "bootstrap-token-bbbbbb", SYSTEM, {"metadata": {"labels": {"a": "b"}}})
     await signing.settle()
     assert await left() == ["bootstrap-token-aaaaaa", "other"]
+
+
+PLACE = "https://192.0.2.1:6443"
+
+
+async def published(cluster: Cluster) -> str:
+    """What is published once the server at PLACE has begun."""
+    namespaces, infos = cluster.informers.of(Namespace), cluster.informers.of(ConfigMap, PUBLIC)
+    await cluster.run(ClusterInfo(cluster.client, namespaces, infos, PLACE, "PEM"))
+    return (await cluster.client.get(ConfigMap, INFO, PUBLIC)).data["kubeconfig"]
+
+
+async def test_the_cluster_info_is_what_kubeadm_writes(cluster: Cluster) -> None:
+    await cluster.client.create(Namespace(metadata=ObjectMeta(name=PUBLIC)))
+    assert await published(cluster) == (
+        "apiVersion: v1\n"
+        "clusters:\n"
+        "- cluster:\n"
+        "    certificate-authority-data: UEVN\n"
+        "    server: https://192.0.2.1:6443\n"
+        "  name: ''\n"
+        "contexts: null\n"
+        "current-context: ''\n"
+        "kind: Config\n"
+        "users: null\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("server", "authority", "marks", "stays"),
+    [
+        ("https://192.0.2.1:6443", "PEM", {PUBLISHED: "true"}, True),
+        ("https://192.0.2.2:6443", "PEM", {PUBLISHED: "true"}, True),
+        ("https://192.0.2.3:6443", "PEM", {PUBLISHED: "true"}, False),
+        ("https://192.0.2.2:6443", "OTHER", {PUBLISHED: "true"}, False),
+        ("https://192.0.2.3:6443", "PEM", {}, True),
+    ],
+)
+async def test_the_cluster_info_of_another_server_stays_while_there_is_one(
+    cluster: Cluster, server: str, authority: str, marks: dict[str, str], stays: bool
+) -> None:
+    await cluster.client.create(Namespace(metadata=ObjectMeta(name=PUBLIC)))
+    await cluster.client.create(endpoints(["192.0.2.2"], 6443, None))
+    data = {"kubeconfig": cluster_info(server, authority), "other": "stays"}
+    await cluster.client.create(
+        ConfigMap(metadata=ObjectMeta(name=INFO, namespace=PUBLIC, annotations=marks), data=data)
+    )
+    assert (await published(cluster) == data["kubeconfig"]) is stays
+    assert (await cluster.client.get(ConfigMap, INFO, PUBLIC)).data["other"] == "stays"

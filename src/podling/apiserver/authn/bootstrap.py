@@ -13,14 +13,19 @@ import re
 from podling.apiserver.authn.authenticators import bearer_token
 from podling.apiserver.request.context import Find
 from podling.apiserver.request.request import Request, User
-from podling.model.rules.bootstrap_tokens import NAMESPACE, PREFIX, SECRET_TYPE, has_expired, told
+from podling.model.rules.bootstrap_tokens import (
+    BOOTSTRAPPERS,
+    NAMESPACE,
+    PREFIX,
+    SECRET_TYPE,
+    TOKEN,
+    has_expired,
+    told,
+)
 from podling.model.time import Clock
 from podling.model.types.core import Secret
 from podling.model.types.rbac import AUTHENTICATED
 
-BOOTSTRAPPERS = "system:bootstrappers"
-"""The group of all of them."""
-_TOKEN = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
 _GROUP = re.compile(rf"{BOOTSTRAPPERS}:[a-z0-9:-]{{0,255}}[a-z0-9]")
 
 
@@ -31,7 +36,7 @@ class BootstrapTokens:
         self._find, self._clock = find, clock
 
     def authenticate(self, request: Request) -> User | None:
-        token = _TOKEN.fullmatch(bearer_token(request))
+        token = TOKEN.fullmatch(bearer_token(request))
         if token is None:
             return None
         name, secret = token.groups()

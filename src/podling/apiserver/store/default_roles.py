@@ -16,6 +16,7 @@ from podling.apiserver.authz.roles.reconcile import is_left_alone, reconciled_bi
 from podling.apiserver.authz.roles.system_roles import (
     JOINING,
     joining_bindings,
+    joining_roles,
     metrics_roles,
     system_bindings,
     system_roles,
@@ -41,6 +42,7 @@ async def have_default_roles(objects: Stores, *, measures: bool) -> None:
     for made in (
         [
             *system_roles(),
+            *joining_roles(),
             *controller_roles(),
             *namespace_roles(),
             *(metrics_roles() if measures else ()),

@@ -8,7 +8,12 @@ from podling.apiserver.authz.authorizers import Authorizer, opinion_of
 from podling.apiserver.authz.modes import authorizers_of, by_modes
 from podling.apiserver.authz.node import NodeGraph
 from podling.apiserver.authz.rbac import RbacAuthorizer
-from podling.apiserver.authz.roles.system_roles import joining_bindings, system_bindings, system_roles
+from podling.apiserver.authz.roles.system_roles import (
+    joining_bindings,
+    joining_roles,
+    system_bindings,
+    system_roles,
+)
 from podling.apiserver.request.context import ANONYMOUS
 from podling.apiserver.request.request import User, request_info
 from podling.model.rules.authorization_modes import read_modes
@@ -24,7 +29,7 @@ SECRET = "/api/v1/namespaces/n/secrets/s"
 def authorizers() -> tuple[Authorizer, ...]:
     """Those of the default modes, in a new cluster."""
     rbac = RbacAuthorizer()
-    for role in system_roles():
+    for role in (*system_roles(), *joining_roles()):
         rbac.changed(("", role.metadata.name), role, ClusterRole)
     for binding in (*system_bindings(), *joining_bindings()):
         rbac.changed(("", binding.metadata.name), binding, ClusterRoleBinding)
@@ -47,6 +52,8 @@ def may(authorizers: tuple[Authorizer, ...], user: User, method: str, path: str)
         ("PUT", f"{REQUESTS}/r", False),
         ("DELETE", f"{REQUESTS}/r", False),
         ("GET", "/api/v1/nodes", False),
+        ("GET", "/api/v1/nodes/n", True),
+        ("DELETE", "/api/v1/nodes/n", False),
         ("POST", "/apis/other/v1/certificatesigningrequests", False),
         ("GET", SECRET, False),
     ],
@@ -64,7 +71,11 @@ def test_who_has_a_bootstrap_token_asks_for_a_certificate(
         (NODE, "DELETE", SECRET, False),
         (NODE, "POST", f"{REQUESTS}/r/selfnodeclient", True),
         (NODE, "GET", "/metrics", False),
-        (NODE, "DELETE", "/api/v1/nodes/n", False),
+        (NODE, "DELETE", "/api/v1/nodes/n", True),
+        (NODE, "GET", "/api/v1/pods", True),
+        (NODE, "GET", "/apis/networking.k8s.io/v1/networkpolicies", True),
+        (NODE, "GET", "/apis/discovery.k8s.io/v1/endpointslices", True),
+        (NODE, "GET", "/api/v1/namespaces/n/configmaps/c", False),
         (User("system:node:n", (AUTHENTICATED,)), "GET", SECRET, False),
         (User("n", ("system:nodes", AUTHENTICATED)), "GET", SECRET, False),
         (User("eve", (AUTHENTICATED,)), "GET", SECRET, False),

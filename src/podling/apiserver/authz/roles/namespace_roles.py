@@ -10,6 +10,8 @@ SYSTEM, PUBLIC = "kube-system", "kube-public"
 CONTROLLER = "system:controller:"
 LEADER = "system::leader-locking-"
 READER = "extension-apiserver-authentication-reader"
+JOINING_INFO = "podling:cluster-info"
+"""Lets anybody read the ConfigMap by which machines that join know the cluster, as a role of kubeadm does."""
 MANAGER, SCHEDULER = "kube-controller-manager", "kube-scheduler"
 
 _LEADS = (
@@ -23,6 +25,7 @@ RULES: dict[tuple[str, str], tuple[PolicyRule, ...]] = {
         may("update", CORE, "configmaps", "cluster-info"),
         EVENTS,
     ),
+    (PUBLIC, JOINING_INFO): (may("get", CORE, "configmaps", "cluster-info"),),
     (SYSTEM, READER): (may(READ, CORE, "configmaps", "extension-apiserver-authentication"),),
     (SYSTEM, f"{LEADER}{MANAGER}"): _LEADS,
     (SYSTEM, f"{LEADER}{SCHEDULER}"): _LEADS,
@@ -46,6 +49,7 @@ SUBJECTS: dict[tuple[str, str], tuple[str, tuple[Subject, ...]]] = {
         f"{CONTROLLER}bootstrap-signer",
         (_account("bootstrap-signer"),),
     ),
+    (PUBLIC, JOINING_INFO): (JOINING_INFO, (_user("anonymous"),)),
     (SYSTEM, f"system::{READER}"): (READER, (_user(MANAGER), _user(SCHEDULER))),
     (SYSTEM, f"{LEADER}{MANAGER}"): (
         f"{LEADER}{MANAGER}",

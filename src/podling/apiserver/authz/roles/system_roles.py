@@ -62,9 +62,25 @@ JOINING: dict[str, tuple[str, str]] = {
     "podling:node-bootstrapper": ("system:node-bootstrapper", BOOTSTRAPPERS),
     "podling:node-autoapprove-bootstrap": (f"{_APPROVED}nodeclient", BOOTSTRAPPERS),
     "podling:node-autoapprove-certificate-rotation": (f"{_APPROVED}selfnodeclient", NODES),
+    "podling:get-nodes": ("podling:get-nodes", BOOTSTRAPPERS),
+    "podling:node-proxier": ("system:node-proxier", NODES),
+    "podling:node": ("podling:node", NODES),
 }
 """Binding → its cluster role and the group it is for. Nodes join by these; kube-apiserver leaves it to those
 who set up the cluster to make their like, as kubeadm does."""
+JOINED: dict[str, tuple[PolicyRule, ...]] = {
+    # Whether a node's name is taken.
+    "podling:get-nodes": (may("get", CORE, "nodes"),),
+    # A node's network is of its own process, which has the node's certificate. NodeRestriction lets a node
+    # delete no other.
+    "podling:node": (
+        may("list watch", CORE, "namespaces pods"),
+        may("list watch", NETWORKING, "networkpolicies"),
+        may("get", NETWORKING, "servicecidrs"),
+        may("delete", CORE, "nodes"),
+    ),
+}
+"""Cluster role of JOINING → its rules, of those that Kubernetes does not have."""
 
 
 def _approves(signer: str) -> tuple[PolicyRule, ...]:
@@ -335,6 +351,13 @@ def system_bindings() -> list[ClusterRoleBinding]:
             role_ref=RoleRef(api_group=GROUP, kind="ClusterRole", name=name),
         )
         for name, subjects in SUBJECTS.items()
+    ]
+
+
+def joining_roles() -> list[ClusterRole]:
+    return [
+        ClusterRole(metadata=ObjectMeta(name=name, annotations=dict(ANNOTATIONS)), rules=list(rules))
+        for name, rules in JOINED.items()
     ]
 
 

@@ -1,0 +1,302 @@
+"""R-SYS-2: several machines are one cluster: they join, their pods reach one another, directly and through
+VXLAN, and they are lost, cut off, emptied and taken out again.
+
+`alpha` has the control plane, `beta` is on the same segment, `gamma` behind a router.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from .machines import PODLING, Machine, wired
+
+pytestmark = pytest.mark.containerd
+
+BUSYBOX = "podling.test/busybox:1"
+SAYS = (
+    "mkdir -p /www/cgi-bin; cd /www/cgi-bin; "
+    "printf '#!/bin/sh\\necho\\necho $(hostname) $REMOTE_ADDR\\n' > who; chmod +x who; "
+    "head -c 3000000 /dev/zero > /www/long; httpd -f -p 0.0.0.0:8080 -h /www"
+)
+"""Answers with its own name, and the address of who asks."""
+NOT_READY_WITHIN = 90
+"""Seconds: a silent node counts as lost after 50."""
+
+
+class Machines(msgspec.Struct):
+    alpha: Machine
+    beta: Machine
+    gamma: Machine
+    took: dict[str, float]
+    """Seconds that `up` and each `join` took to Ready."""
+
+    def get(self, *arguments: str) -> Any:
+        return json.loads(self.alpha.kubectl("get", *arguments, "-o", "json").stdout)
+
+    def apply(self, *objects: dict[str, Any]) -> None:
+        listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        self.alpha.kubectl("apply", "-f", "-", input=json.dumps(listed))
+
+    def wait(self, what: str, condition: str, timeout: int = 60) -> None:
+        waits = ("wait", what, f"--for={condition}", f"--timeout={timeout}s")
+        self.alpha.kubectl(*waits, timeout=timeout + 10)
+
+    def ask(self, pod: str, url: str) -> str:
+        """What a server says to a pod."""
+        return self.alpha.kubectl("exec", pod, "--", "timeout", "10", "wget", "-qO-", url).stdout.strip()
+
+    def address(self, pod: str) -> str:
+        found: str = self.get("pod", pod)["status"]["podIP"]
+        return found
+
+
+def pod(name: str, node: str, **labels: str) -> dict[str, Any]:
+    container = {"name": "app", "image": BUSYBOX, "command": ["sh", "-c", SAYS]}
+    probe = {"httpGet": {"path": "/cgi-bin/who", "port": 8080}, "periodSeconds": 1}
+    spec = {
+        "nodeName": node,
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{**container, "readinessProbe": probe}],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
+
+
+def service(name: str, **spec: Any) -> dict[str, Any]:
+    spec = {"selector": {"app": "who"}, "ports": [{"port": 80, "targetPort": 8080}], **spec}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
+
+
+def join(machines: Machines, machine: Machine, *arguments: str) -> float:
+    """Seconds to Ready."""
+    config = str(machines.alpha.instance.kubeconfig)
+    made = machines.alpha.run(*PODLING, "token", "create", "--print-join-command", "--kubeconfig", config)
+    began = time.monotonic()
+    machine.podling(*made.stdout.split()[1:], "--detach", *arguments)
+    return time.monotonic() - began
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory, image_archives: dict[str, Path]) -> Iterator[Machines]:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    with wired(tmp_path_factory.mktemp("machines")) as wire:
+        alpha, beta, gamma = (
+            wire.machine(name, segment) for name, segment in (("alpha", 1), ("beta", 1), ("gamma", 2))
+        )
+        made = Machines(alpha, beta, gamma, {})
+        began = time.monotonic()
+        alpha.podling("up", "--detach")
+        made.took["alpha"] = time.monotonic() - began
+        made.took["beta"] = join(made, beta, "--node-labels", "rack=one")
+        made.took["gamma"] = join(made, gamma, "--register-with-taints", "far=yes:PreferNoSchedule")
+        for machine in (alpha, beta, gamma):
+            machine.podling("images", "load", str(image_archives[BUSYBOX]))
+        made.apply(
+            *(pod(f"on-{name}", name, app="who") for name in ("alpha", "beta", "gamma")), service("who")
+        )
+        for name in ("alpha", "beta", "gamma"):
+            made.wait(f"pod/on-{name}", "condition=Ready")
+        yield made
+
+
+NAMES = ("alpha", "beta", "gamma")
+
+
+def test_a_node_is_ready_soon_after_it_joins(machines: Machines) -> None:
+    """In about the time that a whole podling takes to start."""
+    took = machines.took
+    sys.stdout.write(
+        f"up to Ready {took['alpha']:.2f} s, join to Ready {took['beta']:.2f} and {took['gamma']:.2f} s\n"
+    )
+    assert max(took["beta"], took["gamma"]) < max(3.0, 1.5 * took["alpha"])
+    nodes = {one["metadata"]["name"]: one for one in machines.get("nodes")["items"]}
+    assert sorted(nodes) == sorted(NAMES)
+    assert len({one["spec"]["podCIDR"] for one in nodes.values()}) == 3
+    assert nodes["beta"]["metadata"]["labels"]["rack"] == "one"
+    assert nodes["gamma"]["spec"]["taints"] == [{"key": "far", "value": "yes", "effect": "PreferNoSchedule"}]
+
+
+@pytest.mark.parametrize("client", NAMES)
+@pytest.mark.parametrize("server", NAMES)
+def test_pods_of_all_nodes_reach_one_another_with_their_own_addresses(
+    machines: Machines, client: str, server: str
+) -> None:
+    said = machines.ask(f"on-{client}", f"http://{machines.address(f'on-{server}')}:8080/cgi-bin/who")
+    assert said == f"on-{server} {machines.address(f'on-{client}')}"
+
+
+def test_what_is_long_passes_the_tunnel(machines: Machines) -> None:
+    """Packets of its full length, which are 50 bytes shorter than the wire's."""
+    url = f"http://{machines.address('on-gamma')}:8080/long"
+    counted = machines.alpha.kubectl(
+        "exec", "on-alpha", "--", "sh", "-c", f"timeout 20 wget -qO- {url} | wc -c"
+    ).stdout
+    assert counted.strip() == "3000000"
+    links = machines.gamma.run("ip", "-oneline", "link", "show", "type", "vxlan").stdout
+    assert " mtu 1450 " in links
+    assert not machines.beta.run("ip", "-oneline", "route", "show", "via", machines.gamma.address).stdout
+
+
+@pytest.mark.parametrize("client", NAMES)
+def test_names_and_services_lead_to_pods_of_all_nodes(machines: Machines, client: str) -> None:
+    url = "http://who.default.svc.cluster.local/cgi-bin/who"
+    script = f"for i in $(seq 30); do timeout 10 wget -qO- {url}; done"
+    said = machines.alpha.kubectl("exec", f"on-{client}", "--", "sh", "-c", script).stdout.split("\n")
+    own = machines.address(f"on-{client}")
+    expected = {f"on-{name} {own}" for name in NAMES if name != client}
+    assert expected <= {*said}
+    assert {line.split()[0] for line in said if line} == {f"on-{name}" for name in NAMES}
+
+
+def test_a_node_port_of_policy_local_keeps_the_clients_address(machines: Machines) -> None:
+    machines.apply(service("near", type="NodePort", externalTrafficPolicy="Local"))
+    port = machines.get("service", "near")["spec"]["ports"][0]["nodePort"]
+    for name, machine in (("beta", machines.beta), ("gamma", machines.gamma)):
+        url = f"http://{machine.address}:{port}/cgi-bin/who"
+        for _ in range(50):
+            said = machines.alpha.run(
+                "busybox", "timeout", "2", "busybox", "wget", "-qO-", url, check=False
+            ).stdout.strip()
+            if said:
+                break
+        assert said == f"on-{name} {machines.alpha.address}"
+
+
+def test_the_api_server_reaches_kubelets_and_containers_of_other_nodes(machines: Machines) -> None:
+    for name in ("beta", "gamma"):
+        assert machines.alpha.kubectl("exec", f"on-{name}", "--", "hostname").stdout == f"on-{name}\n"
+        assert machines.alpha.kubectl("logs", f"on-{name}").stdout == ""
+        config = ("--kubeconfig", str(machines.alpha.instance.kubeconfig))
+        debugged = ("debug", f"on-{name}", "-m", BUSYBOX, *config, "--", "hostname")
+        assert machines.alpha.run(*PODLING, *debugged).stdout.strip() == f"on-{name}"
+
+
+def test_policies_hold_between_nodes(machines: Machines) -> None:
+    policy = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": "only-beta"},
+        "spec": {
+            "podSelector": {"matchLabels": {"guarded": "yes"}},
+            "ingress": [{"from": [{"podSelector": {"matchLabels": {"goes": "in"}}}]}],
+        },
+    }
+    machines.apply(policy, pod("guarded", "gamma", guarded="yes"), pod("in", "beta", goes="in"))
+    for name in ("guarded", "in"):
+        machines.wait(f"pod/{name}", "condition=Ready")
+    url = f"http://{machines.address('guarded')}:8080/cgi-bin/who"
+    assert machines.ask("in", url) == f"guarded {machines.address('in')}"
+    blocked = ("exec", "on-beta", "--", "timeout", "2", "wget", "-qO-", url)
+    assert machines.alpha.kubectl(*blocked, check=False).returncode != 0
+    machines.alpha.kubectl("delete", "networkpolicy/only-beta", "pod/guarded", "pod/in")
+
+
+def test_a_start_needs_no_token_and_pods_go_on_meanwhile(machines: Machines) -> None:
+    beta = machines.beta
+    before = machines.get("pod", "on-beta")["status"]["containerStatuses"]
+    beta.stop()
+    said = machines.ask("on-alpha", f"http://{machines.address('on-beta')}:8080/cgi-bin/who")
+    assert said.startswith("on-beta ")
+    beta.podling("join", "--detach")
+    assert machines.get("pod", "on-beta")["status"]["containerStatuses"] == before
+    said = machines.ask("on-beta", f"http://{machines.address('on-gamma')}:8080/cgi-bin/who")
+    assert said == f"on-gamma {machines.address('on-beta')}"
+
+
+def deployment(name: str, replicas: int, **spec: Any) -> dict[str, Any]:
+    made = pod("", "", app=name)["spec"]
+    del made["nodeName"]
+    # Of the nodes that joined, and not long on one that is lost.
+    nodes = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["alpha"]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [nodes]}]}
+    made["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    lost = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+    made["tolerations"] = [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1} for key in lost
+    ]
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {**made, **spec}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+def nodes_of(machines: Machines, app: str) -> list[str]:
+    """Of its pods that are Ready and stay."""
+    return sorted(
+        one["spec"]["nodeName"]
+        for one in machines.get("pods", "-l", f"app={app}")["items"]
+        if "deletionTimestamp" not in one["metadata"]
+        and {"Ready": "True"}.items() <= {c["type"]: c["status"] for c in one["status"]["conditions"]}.items()
+    )
+
+
+def test_a_node_that_is_cut_off_loses_its_pods_and_comes_back(machines: Machines) -> None:
+    machines.apply(deployment("moves", 1, nodeSelector={"rack": "one"}))
+    machines.wait("deployment/moves", "condition=Available")
+    assert nodes_of(machines, "moves") == ["beta"]
+    machines.apply(deployment("moves", 1))
+    machines.alpha.kubectl("rollout", "status", "deployment/moves", "--timeout=60s")
+    (node,) = nodes_of(machines, "moves")
+    lost, other = (machines.beta, "gamma") if node == "beta" else (machines.gamma, "beta")
+    lost.cut()
+    machines.wait(f"node/{lost.name}", "condition=Ready=Unknown", NOT_READY_WITHIN)
+    machines.wait("deployment/moves", "condition=Available", 60)
+    assert nodes_of(machines, "moves") == [other]
+    lost.mend()
+    machines.wait(f"node/{lost.name}", "condition=Ready", NOT_READY_WITHIN)
+    # What was evicted is gone once its kubelet hears of it.
+    pods = ("wait", "pods", "-l", "app=moves", "--field-selector", f"spec.nodeName={lost.name}")
+    machines.alpha.kubectl(*pods, "--for=delete", "--timeout=60s")
+    said = machines.ask(f"on-{other}", "http://who/cgi-bin/who")
+    assert said.startswith("on-")
+
+
+def test_a_node_leaves_when_its_pods_may_go(machines: Machines) -> None:
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "kept"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}},
+    }
+    machines.apply(deployment("kept", 1, nodeSelector={"kubernetes.io/hostname": "gamma"}), budget)
+    machines.wait("deployment/kept", "condition=Available")
+    machines.alpha.kubectl("delete", "pod/on-gamma", "deployment/moves", "--ignore-not-found")
+    refused = machines.gamma.podling("leave", "--timeout", "3s", check=False)
+    assert refused.returncode == 1
+    assert "Cannot evict pod as it would violate the pod's disruption budget." in refused.stdout
+    assert "these pods are still there: default/kept-" in refused.stderr
+    assert machines.get("node", "gamma")["spec"]["unschedulable"] is True
+    machines.apply(deployment("kept", 1))
+    machines.alpha.kubectl("rollout", "status", "deployment/kept", "--timeout=60s")
+    said = machines.gamma.podling("leave").stdout
+    assert said.endswith("gamma has left the cluster\n")
+    assert machines.alpha.kubectl("get", "node", "gamma", check=False).returncode == 1
+    assert not (machines.gamma.instance.data_dir / "kubelet.conf").exists()
+    assert "podling" not in machines.gamma.run("nft", "list", "tables").stdout
+    assert not machines.gamma.run("ip", "-oneline", "link", "show", "type", "vxlan").stdout
+    join(machines, machines.gamma)
+
+
+def test_a_node_that_dies_loses_its_pods_to_others(machines: Machines) -> None:
+    machines.apply(deployment("lives", 2))
+    machines.wait("deployment/lives", "condition=Available")
+    machines.gamma.kill()
+    machines.wait("node/gamma", "condition=Ready=Unknown", NOT_READY_WITHIN)
+    machines.wait("deployment/lives", "condition=Available", 60)
+    assert set(nodes_of(machines, "lives")) == {"beta"}
+    machines.gamma.wire.start(machines.gamma)
+    machines.gamma.podling("join", "--detach")
+    machines.wait("node/gamma", "condition=Ready", 30)

@@ -1,0 +1,84 @@
+"""A client that knows one place reaches whichever API server is there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from podling.client.balance import Balancer, Place
+
+
+@asynccontextmanager
+async def server(name: bytes) -> AsyncIterator[Place]:
+    """Says its name, then what it is sent."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(name)
+        while piece := await reader.read(1000):
+            writer.write(piece)
+        writer.close()
+
+    serving = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with serving:
+        host, port = serving.sockets[0].getsockname()
+        yield host, port
+
+
+async def said(place: Place, sent: bytes = b"") -> bytes:
+    reader, writer = await asyncio.open_connection(*place)
+    try:
+        first = await reader.read(1000)
+        writer.write(sent)
+        return first + (await reader.readexactly(len(sent)) if sent else b"")
+    finally:
+        writer.close()
+
+
+async def test_connections_go_to_a_server_that_takes_them() -> None:
+    async with server(b"one") as one, server(b"two") as two:
+        balancer = Balancer([one, two])
+        async with balancer.listening() as place:
+            assert await said(place, b"x" * 300_000) == b"one" + b"x" * 300_000
+
+
+async def test_the_next_takes_over_for_one_that_is_gone_and_is_asked_first_from_then_on() -> None:
+    async with server(b"gone") as gone:
+        pass
+    async with server(b"two") as two:
+        balancer = Balancer([gone, two])
+        async with balancer.listening() as place:
+            assert await said(place) == b"two"
+            assert balancer.servers == [two, gone]
+
+
+async def test_without_any_server_a_connection_ends_at_once() -> None:
+    async with server(b"gone") as gone:
+        pass
+    async with Balancer([gone]).listening() as place:
+        reader, writer = await asyncio.open_connection(*place)
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await reader.readexactly(1)
+        writer.close()
+
+
+async def test_the_end_of_a_server_ends_its_connections() -> None:
+    accepted = asyncio.Event()
+    ends = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted.set()
+        await ends.wait()
+        writer.transport.abort()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as serving:
+        host, port = serving.sockets[0].getsockname()
+        async with Balancer([(host, port)]).listening() as place:
+            reader, writer = await asyncio.open_connection(*place)
+            await accepted.wait()
+            ends.set()
+            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+                await reader.readexactly(1)
+            writer.close()
