@@ -20,10 +20,13 @@ import pytest
 import yaml
 
 import leftovers
+from e2e.alone import alone, proxied
 from podling.kubelet.files.tree import remove
 from podling.machine.instance import Instance
 from podling.model.scheme import by_kind
 from ports import free_port
+
+__all__ = ["alone", "proxied"]
 
 PODLING = [sys.executable, "-m", "podling"]
 VENV_BIN = Path(sys.executable).parent

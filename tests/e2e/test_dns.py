@@ -38,6 +38,13 @@ def test_a_pod_resolves_services_by_short_and_long_names(podling: Podling, names
     assert "NXDOMAIN" in printed
 
 
+def test_a_name_of_no_namespace_is_told_not_to_be_there(podling: Podling, namespace: str) -> None:
+    """What Jonas asks for from his debug image: a service's name without its namespace."""
+    script = "nslookup neato.svc.cluster.local.; true"
+    printed = job(podling, namespace, "debug", {"image": BUSYBOX, "command": ["sh", "-c", script]})
+    assert "can't find neato.svc.cluster.local.: NXDOMAIN" in printed
+
+
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [

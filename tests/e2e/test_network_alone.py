@@ -1,75 +1,25 @@
 """R-SYS-2: `podling network` alone leads to the endpoints of services, with real packets: UDP after a change,
 session affinity, refusals, external addresses, and a restart.
-
-API server and proxy run in a network namespace of their own; in place of pods, servers listen on addresses of
-other namespaces, each at the end of a link of its own, as pods have one.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
 
 from peer.server import running
-from podling.client import kubeconfig
 
-NODE, OWN = "alone", "10.200.0.1"
-PODS = {"one": "10.64.9.2", "two": "10.64.9.3", "client": "10.64.9.4"}
-RANGE = "10.96.0.0/16"
-LOOKS = 300
-SERVER = """
-import socket, sys, threading
-address, name = sys.argv[1], sys.argv[2].encode()
-stream, datagrams = socket.create_server((address, 8080), backlog=512), socket.socket(type=socket.SOCK_DGRAM)
-datagrams.bind((address, 8080))
-def answer():
-    while True:
-        _, client = datagrams.recvfrom(100)
-        datagrams.sendto(name, client)
-threading.Thread(target=answer, daemon=True).start()
-while True:
-    made, client = stream.accept()
-    made.sendall(name + b" " + client[0].encode())
-    made.close()
-"""
-ASK = """
-import json, socket, sys, time
-kind, address, port, wanted = sys.argv[1], sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4])
-datagrams = socket.socket(type=socket.SOCK_DGRAM)
-datagrams.settimeout(0.3)
-datagrams.connect((address, port))
-def once():
-    try:
-        if kind == "udp":
-            datagrams.send(b"?")
-            return datagrams.recv(100).decode()
-        with socket.create_connection((address, port), timeout=2) as made:
-            return made.recv(100).decode()
-    except ConnectionRefusedError:
-        return "refused"
-    except OSError:
-        return "silence"
-end = time.monotonic() + 20
-while time.monotonic() < end:
-    # The kernel limits how often it refuses datagrams.
-    said = {once() for _ in range(1 if wanted == ["refused"] else 12)}
-    if said == set(wanted):
-        sys.exit()
-    time.sleep(0.05)
-sys.exit(f"{said}, not {wanted}")
-"""
-"""Asks by one socket of UDP, or by a connection each time, until the answers are exactly these."""
+if TYPE_CHECKING:
+    from e2e.alone import Alone
+
+from .alone import NODE, OWN, PODS
+
 ENFORCE = """
 import asyncio, pathlib, sys
 from podling.assemble.policies import enforce
@@ -122,147 +72,6 @@ async def main():
 asyncio.run(main())
 """
 """Makes so many connections a second for some seconds, and counts what was said."""
-
-
-class Alone(msgspec.Struct, frozen=True):
-    holders: dict[str, int]
-    """The namespaces' processes: of the node (empty name) and of each pod."""
-    directory: Path
-
-    def within(self, where: str, *command: str) -> list[str]:
-        return ["nsenter", f"--net=/proc/{self.holders[where]}/ns/net", *command]
-
-    def run(self, *command: str, where: str = "", input: str = "") -> str:
-        done = subprocess.run(
-            self.within(where, *command), input=input, capture_output=True, text=True, timeout=60, check=False
-        )
-        logs = "\n".join(log.read_text()[-2000:] for log in self.directory.glob("*.log"))
-        assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{logs}"
-        return done.stdout
-
-    def apply(self, kind: str, name: str, version: str = "v1", **fields: Any) -> Any:
-        labels = {"kubernetes.io/service-name": name} if kind == "EndpointSlice" else {}
-        body = {"apiVersion": version, "kind": kind, "metadata": {"name": name, "labels": labels}, **fields}
-        config = str(self.directory / "admin.conf")
-        return json.loads(
-            self.run(
-                "kubectl", "--kubeconfig", config, "apply", "-f", "-", "-o", "json", input=json.dumps(body)
-            )
-        )
-
-    def lead(self, service: str, *pods: str, zones: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Have these be the service's endpoints, each for a zone, if one is given."""
-        endpoints = [
-            {
-                "addresses": [PODS[pod]],
-                "nodeName": NODE,
-                "conditions": {"ready": True},
-                **({"hints": {"forZones": [{"name": zones[pod]}]}} if pod in zones else {}),
-            }
-            for pod in pods
-        ]
-        ports = [
-            {"name": protocol, "protocol": protocol.upper(), "port": 8080} for protocol in ("tcp", "udp")
-        ]
-        self.apply(
-            "EndpointSlice",
-            service,
-            "discovery.k8s.io/v1",
-            addressType="IPv4",
-            endpoints=endpoints,
-            ports=ports,
-        )
-
-    def have_pods(self) -> None:
-        """Have a pod of each name, as if a kubelet had told its address."""
-        config = str(self.directory / "admin.conf")
-        self.apply("ServiceAccount", "default")
-        for name, address in PODS.items():
-            spec = {"nodeName": NODE, "containers": [{"name": "app", "image": "app:1"}]}
-            self.apply("Pod", name, spec=spec)
-            status = {"status": {"podIP": address, "podIPs": [{"ip": address}]}}
-            patch = ("--subresource=status", "--type=merge", "-p", json.dumps(status))
-            self.run("kubectl", "--kubeconfig", config, "patch", "pod", name, *patch)
-
-    def service(self, name: str, **spec: Any) -> str:
-        """Its cluster IP."""
-        ports = [{"name": protocol, "protocol": protocol.upper(), "port": 80} for protocol in ("tcp", "udp")]
-        address: str = self.apply("Service", name, spec={"ports": ports, **spec})["spec"]["clusterIP"]
-        return address
-
-    def says(
-        self, *wanted: str, address: str, port: int = 80, kind: str = "tcp", where: str = "client"
-    ) -> None:
-        self.run(sys.executable, "-c", ASK, kind, address, str(port), json.dumps(wanted), where=where)
-
-    def proxy(self) -> list[str]:
-        options = ("--node-name", NODE, "--cluster-cidr", "10.64.9.0/24", "--service-cluster-ip-range", RANGE)
-        return self.within(
-            "", sys.executable, "-m", "podling", "network", "--data-dir", str(self.directory), *options
-        )
-
-
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alone]:
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    directory = tmp_path_factory.mktemp("alone")
-    with ExitStack() as stack:
-        holders = {}
-        for where in ("", *PODS):
-            holder = stack.enter_context(
-                running(["unshare", "--net", "sleep", "infinity"], directory / f"holder{where}.log")
-            )
-            while (Path("/proc") / str(holder.pid) / "ns/net").readlink() == Path(
-                "/proc/self/ns/net"
-            ).readlink():
-                pass  # It is about to be apart.
-            holders[where] = holder.pid
-        made = Alone(holders, directory)
-
-        def begin(name: str, *command: str, where: str = "") -> None:
-            stack.enter_context(running(made.within(where, *command), directory / f"{name}.log"))
-
-        made.run("ip", "link", "set", "lo", "up")
-        made.run("ip", "link", "add", "own", "type", "veth", "peer", "name", "wire")
-        made.run("ip", "link", "set", "wire", "up")
-        made.run("ip", "link", "set", "own", "up")
-        made.run("ip", "address", "add", f"{OWN}/24", "dev", "own")
-        made.run("sysctl", "-qw", "net.ipv4.ip_forward=1")
-        for pod, address in PODS.items():
-            made.run(
-                "ip", "link", "add", pod, "type", "veth", "peer", "name", "eth0", "netns", str(holders[pod])
-            )
-            made.run("ip", "link", "set", pod, "up")
-            made.run("ip", "address", "add", "10.64.9.1/32", "dev", pod)
-            made.run("ip", "route", "add", address, "dev", pod)
-            made.run("ip", "link", "set", "lo", "up", where=pod)
-            made.run("ip", "link", "set", "eth0", "up", where=pod)
-            made.run("ip", "address", "add", f"{address}/32", "dev", "eth0", where=pod)
-            made.run("ip", "route", "add", "10.64.9.1", "dev", "eth0", where=pod)
-            made.run("ip", "route", "add", "default", "via", "10.64.9.1", where=pod)
-            begin(f"server-{pod}", sys.executable, "-c", SERVER, address, pod, where=pod)
-        data = ["--data-dir", str(directory), "--advertise-address", OWN, "--service-cluster-ip-range", RANGE]
-        begin("apiserver", sys.executable, "-m", "podling", "apiserver", *data)
-        asked = made.within(
-            "", "kubectl", "--kubeconfig", str(directory / "admin.conf"), "get", "--raw=/readyz"
-        )
-        for _ in range(LOOKS):
-            if subprocess.run(asked, capture_output=True, timeout=30, check=False).returncode == 0:
-                break
-        assert kubeconfig.read(directory / "kube-proxy.conf").server
-        made.apply("Node", NODE)
-        made.apply("ServiceCIDR", "kubernetes", "networking.k8s.io/v1", spec={"cidrs": [RANGE]})
-        yield made
-        made.run(sys.executable, "-m", "podling", "down", "--data-dir", str(directory))
-        assert "podling" not in made.run("nft", "list", "tables")
-        assert RANGE not in made.run("ip", "route")
-
-
-@pytest.fixture(scope="module")
-def proxied(alone: Alone) -> Iterator[Alone]:
-    with running(alone.proxy(), alone.directory / "network.log"):
-        yield alone
 
 
 def test_datagrams_of_one_socket_follow_the_endpoints(proxied: Alone) -> None:
@@ -327,10 +136,7 @@ def test_source_ranges_let_clients_in(proxied: Alone) -> None:
     spec = {"type": "LoadBalancer", "loadBalancerSourceRanges": [f"{PODS['client']}/32"]}
     proxied.service("ranged", **spec)
     proxied.lead("ranged", "one")
-    status = json.dumps({"status": {"loadBalancer": {"ingress": [{"ip": "10.200.0.78", "ipMode": "VIP"}]}}})
-    config = str(proxied.directory / "admin.conf")
-    patch = ("patch", "service", "ranged", "--subresource=status", "--type=merge", "-p", status)
-    proxied.run("kubectl", "--kubeconfig", config, *patch)
+    proxied.balanced("ranged", "10.200.0.78")
     proxied.says("one 10.64.9.1", address="10.200.0.78")
     proxied.says("silence", address="10.200.0.78", where="two")
 
@@ -371,6 +177,22 @@ def test_the_proxy_may_end_and_come_back(alone: Alone) -> None:
     alone.lead("kept", "two")
     with running(alone.proxy(), alone.directory / "second.log"):
         alone.says(f"two {PODS['client']}", address=address)
+
+
+def test_no_connection_fails_while_the_proxy_is_away_and_comes_back(alone: Alone) -> None:
+    """Killed, and then replacing its table with all that has changed meanwhile."""
+    with running(alone.proxy(), alone.directory / "before.log"):
+        address = alone.service("steady")
+        alone.lead("steady", "one")
+        alone.says(f"one {PODS['client']}", address=address)
+    command = alone.within("client", sys.executable, "-c", LOAD, address, "100", "12")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as load:
+        alone.lead("steady", "one", "two")
+        with running(alone.proxy(), alone.directory / "after.log"):
+            alone.says(f"one {PODS['client']}", f"two {PODS['client']}", address=address)
+            said = json.loads(load.communicate(timeout=60)[0])
+    assert sum(said.values()) == 1200
+    assert set(said) <= {"one", "two"}
 
 
 def test_network_policies_hold_if_asked_for(alone: Alone) -> None:
@@ -426,14 +248,17 @@ def test_clients_are_refused_as_by_kube_proxy(alone: Alone, kubernetes_programs:
     ]
     outer = {"type": "NodePort", "externalIPs": ["10.200.0.79"], "ports": ports}
     empty = alone.service("empty", **outer)
-    alone.apply("EndpointSlice", "empty", "discovery.k8s.io/v1", addressType="IPv4", endpoints=[])
+    of_empty = {"kubernetes.io/service-name": "empty"}
+    alone.apply("EndpointSlice", "empty", "discovery.k8s.io/v1", of_empty, addressType="IPv4", endpoints=[])
     led = alone.service("led", type="NodePort", ports=[{"name": "tcp", "port": 80, "nodePort": 30181}])
     alone.lead("led", "one")
     inner = alone.service("inner", internalTrafficPolicy="Local")
     elsewhere: Any = {"addresses": ["192.0.2.250"], "nodeName": "other", "conditions": {"ready": True}}
     both = [{"name": one, "protocol": one.upper(), "port": 80} for one in ("tcp", "udp")]
     slices: Any = {"addressType": "IPv4", "endpoints": [elsewhere], "ports": both}
-    alone.apply("EndpointSlice", "inner", "discovery.k8s.io/v1", **slices)
+    alone.apply(
+        "EndpointSlice", "inner", "discovery.k8s.io/v1", {"kubernetes.io/service-name": "inner"}, **slices
+    )
     places = [
         *((kind, empty, 80) for kind in ("tcp", "udp")),
         *((kind, "10.200.0.79", 80) for kind in ("tcp", "udp")),

@@ -57,7 +57,8 @@ def run(podling: Podling, namespace: str, name: str, script: str, *options: str)
 
 def over(podling: Podling, namespace: str, name: str) -> str:
     """What a pod has said by its end."""
-    podling.wait("jsonpath={.status.phase}=Succeeded", f"pod/{name}")
+    ended = "--for=jsonpath={.status.phase}=Succeeded"
+    podling.kubectl("wait", ended, f"pod/{name}", "-n", namespace, "--timeout=60s", timeout=70)
     said: str = podling.kubectl("logs", name, "-n", namespace).stdout
     return said
 
@@ -119,12 +120,23 @@ def test_an_init_container_waits_for_a_service(podling: Podling, namespace: str)
         },
     }
     podling.apply(told)
-    podling.kubectl(
-        *("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/told"),
-        *("-n", namespace, "--timeout=60s"),
-        timeout=70,
-    )
+    over(podling, namespace, "told")
     assert podling.kubectl("logs", "told", "-c", "wait", "-n", namespace).stdout.endswith("management\n")
+
+
+def test_kubectl_forwards_a_port_of_a_service(podling: Podling, namespace: str, web: str) -> None:
+    """To a pod that it selects, at its target port."""
+    config = ("kubectl", "--kubeconfig", str(podling.instance.kubeconfig), "-n", namespace)
+    command = [*config, "port-forward", "svc/web", ":80", "--address=127.0.0.1"]
+    forwarding = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        assert forwarding.stdout
+        _, _, address, arrow, port = forwarding.stdout.readline().split()
+        assert (arrow, port) == ("->", "8080")
+        assert ask(f"http://{address}/") == "web"
+    finally:
+        forwarding.kill()
+        forwarding.communicate()
 
 
 def test_no_connection_fails_while_pods_are_replaced(podling: Podling, namespace: str, web: str) -> None:

@@ -112,7 +112,8 @@ class ClusterDNS:
         config.subscribe(partial(self._configure, forwarder))
         tasks.create_task(config.run())
         await config.wait_synced()
-        self._configure(forwarder, None, config.get(DNS_NAMESPACE, DNS_SERVICE))
+        if not forwarder.is_used:
+            forwarder.use(self._options)
 
     def _configure(self, forwarder: Forwarder, old: ConfigMap | None, new: ConfigMap | None) -> None:
         """What cannot be read changes nothing, and is told of."""

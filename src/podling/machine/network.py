@@ -176,14 +176,15 @@ def links_and_routes(lines: str) -> tuple[list[str], str]:
 
 
 async def set_up_service_route(services: str, address: str) -> None:
-    """Route the services' subnet to the link that has `address`, which processes of this machine show there.
-    Nothing leaves by that link: nftables leads on, or refuses. Without a route, a machine that has no default
-    route could not even send to a service."""
+    """Route the services' subnet to the link that has `address`, which processes of this machine show there,
+    if it is of the same family. Nothing leaves by that link: nftables leads on, or refuses. Without a route,
+    a machine that has no default route could not even send to a service."""
     version = ipaddress.ip_network(services).version
     ip = ("ip", f"-{version}")
     asked = [f"route show root {services}", f"route show match {services}"]
+    own = f"address show to {address}"
     if of_version := ipaddress.ip_address(address).version == version:
-        asked.append(f"address show to {address}")
+        asked.append(own)
     links, theirs = links_and_routes(await _run(*ip, "-oneline", "-batch", "-", script="\n".join(asked)))
     for route in clashing(services, theirs):
         log.warning(
@@ -192,12 +193,24 @@ async def set_up_service_route(services: str, address: str) -> None:
             services,
             route,
         )
-    to = ("dev", links[0], "src", address) if of_version else ("dev", "lo")
+    if of_version:
+        to = [services, "dev", links[0], "src", address]
+    else:
+        links, _ = links_and_routes(await _run("ip", "-oneline", *own.split()))
+        # What pods send to a route over loopback, IPv6 drops before nftables could refuse it.
+        to = ["local", services, "dev", "lo"] if links == ["lo"] else [services, "dev", links[0]]
+    if version == 6:
+        # It takes a route beside one to another link, which an older podling may have left.
+        await _run(*ip, "route", "flush", *_own_routes(services))
     try:
-        await _run(*ip, "route", "add", services, *to, "proto", ROUTE_PROTOCOL)
+        await _run(*ip, "route", "add", *to, "proto", ROUTE_PROTOCOL)
     except NetworkError as error:
-        if not await _run(*ip, "route", "show", "exact", services, "proto", ROUTE_PROTOCOL):
+        if not await _run(*ip, "route", "show", *_own_routes(services)):
             log.warning("the addresses of services (%s) are not routed: %s", services, error)
+
+
+def _own_routes(services: str) -> tuple[str, ...]:
+    return "table", "all", "proto", ROUTE_PROTOCOL, "exact", services
 
 
 async def have_own_address(address: str) -> None:
@@ -222,7 +235,7 @@ async def tear_down_services(tables: Sequence[str], run_dir: Path) -> None:
     for services in ranges:
         version = ipaddress.ip_network(services).version
         with suppress(NetworkError):
-            await _run("ip", f"-{version}", "route", "delete", services, "proto", ROUTE_PROTOCOL)
+            await _run("ip", f"-{version}", "route", "flush", *_own_routes(services))
     if address != "-":
         with suppress(NetworkError):
             await _run("ip", "address", "delete", f"{address}/32", "dev", "lo")

@@ -71,7 +71,7 @@ async def test_the_service_waits_for_its_namespace() -> None:
 
 @asynccontextmanager
 async def answering(
-    options: ForwardOptions = ALONE, client_type: type[Client] = Client
+    options: ForwardOptions = ALONE, client_type: type[Client] = Client, *there: ConfigMap
 ) -> AsyncIterator[tuple[Client, int]]:
     """A client of the API server, and the port where names are answered."""
     server = ApiServer.build(MemoryStorage(), KINDS, connector=_nowhere, clock=HandClock())
@@ -82,6 +82,8 @@ async def answering(
     await client.create(
         ServiceCIDR(metadata=ObjectMeta(name="kubernetes"), spec=ServiceCIDRSpec(cidrs=["10.96.0.0/16"]))
     )
+    for one in there:
+        await client.create(one)
     sockets = sockets_at(HOST, 0)
     place = Place(ADDRESS, "192.0.2.1", sockets.port, "n1")
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
@@ -197,6 +199,26 @@ async def test_a_config_map_says_who_is_asked_until_it_is_gone() -> None:
         while await addresses(port, name) != ["192.0.2.1"]:
             pass
         assert await addresses(port, of_stub) == ["192.0.2.1"]
+
+
+async def test_a_config_map_that_cannot_be_read_is_told_of_once() -> None:
+    """Also at the start, where the options hold instead."""
+    broken = ConfigMap(
+        metadata=ObjectMeta(name=DNS_SERVICE, namespace=DNS_NAMESPACE), data={UPSTREAM: '["ns.test"]'}
+    )
+    async with (
+        other_server("192.0.2.1") as server,
+        answering(ForwardOptions(servers=(server,)), Client, broken) as (client, port),
+    ):
+        while await addresses(port, "www.example.com.") != ["192.0.2.1"]:
+            pass
+        while not (events := (await client.list(Event, DNS_NAMESPACE)).items):
+            pass
+        # What it says of the next is written after what it says of the first.
+        await client.patch(ConfigMap, DNS_SERVICE, DNS_NAMESPACE, {"data": {UPSTREAM: "none"}})
+        while len(events) < 2:
+            events = (await client.list(Event, DNS_NAMESPACE)).items
+        assert [one.count for one in events] == [1, 1]
 
 
 class Limited(Client):

@@ -3,42 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import re
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 import pytest
 
+from netns import apart
 from podling.network import nft
 from podling.network.nft import LONGEST_ON_LOOP, Nft, NftError, Run, library, program
 from podling.network.services import Behind, Frontend
 from podling.network.table import IPV4, IPV6, ServiceTable, Shape, removal
 
-T = TypeVar("T")
-CLONE_NEWNET = 0x40000000
 SHAPES = (
     Shape(IPV4, "podling-unit", "10.64.0.0/24", "10.96.0.0/16"),
     Shape(IPV6, "podling-unit", "fd00::/64", "fd01::/112"),
 )
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="changing the network needs root")
-
-
-def apart(work: Callable[[], T]) -> T:
-    """The result of `work`, in a thread whose network is its own and ends with it."""
-
-    def alone() -> T:
-        assert ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) == 0
-        return work()
-
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(alone).result()
 
 
 def resident() -> int:
