@@ -114,6 +114,18 @@ def test_a_token_that_is_unknown_or_over_is_refused(cluster: Joined) -> None:
     assert gone == said.replace("zzzzzz", token[:6])
 
 
+def test_a_token_that_signs_and_opens_nothing_is_refused(cluster: Joined) -> None:
+    """As one that ends between the two."""
+    words = cluster.join_command()
+    secret = f"/api/v1/namespaces/kube-system/secrets/bootstrap-token-{words[3][:6]}"
+    patch = json.dumps({"stringData": {"usage-bootstrap-authentication": "false"}}).encode()
+    assert cluster.server.ask("PATCH", secret, patch, Content_Type="application/merge-patch+json").code == 200
+    assert cluster.refused(*words, "--node-name", "newcomer") == (
+        "the token is not taken any more: make another where the cluster is, with "
+        "`podling token create --print-join-command`"
+    )
+
+
 def test_a_hash_of_another_authority_is_refused(cluster: Joined) -> None:
     *words, ca_hash = cluster.join_command()
     said = cluster.refused(*words, f"sha256:{'ab' * 32}", "--node-name", "newcomer")
