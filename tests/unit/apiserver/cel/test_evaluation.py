@@ -144,10 +144,10 @@ def test_a_third_check_costs_too_much() -> None:
 
 
 def test_what_is_long_is_not_evaluated_on_the_loop() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(Cut):
         Program(LONG).evaluated(names(), quick=True)
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5
     checked = "authorizer.path('/a').check('get').allowed()"
     assert Program(checked).evaluated(names(), quick=True).value is True, "a check is no work"
 
@@ -173,9 +173,9 @@ def test_the_cost_of_what_was_evaluated_is_told() -> None:
     ],
 )
 def test_nothing_takes_long_or_much(expression: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     Program(expression).evaluated(names())
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 ATOMS = st.sampled_from(
