@@ -35,6 +35,7 @@ PATHS = {
 }
 LOOKS = 200
 """At most, a fifth of a second apart."""
+LOOKED_AT = 3
 SAME = 12
 """Looks in a row that must find nothing changed: Kubernetes gathers changes of a Job for a second."""
 COMBINED = "(combined from similar events)"
@@ -92,25 +93,39 @@ def lived(
     clusters: Sequence[Cluster], stories: Mapping[str, Sequence[Step]], look: Look | None = None
 ) -> list[dict[str, Told]]:
     """What became of each story in each cluster. `look`: what is compared, if not jobs and their pods."""
+    told = [{name: Told([], []) for name in stories} for _ in clusters]
     with ThreadPoolExecutor(len(clusters)) as together:
-        return list(together.map(lambda cluster: _live(cluster, stories, look or state), clusters))
 
+        def each(names: Iterable[str], steps: Callable[[str], Step]) -> None:
+            def take(cluster: Cluster) -> None:
+                for name in names:
+                    steps(name)(cluster.asking, name)
 
-def _live(cluster: Cluster, stories: Mapping[str, Sequence[Step]], look: Look) -> dict[str, Told]:
-    told = {name: Told([], []) for name in stories}
-    for name in stories:
-        make_namespace(cluster.asking, name)
-    for number in range(max(map(len, stories.values()))):
-        going = [name for name, steps in stories.items() if number < len(steps)]
-        for name in going:
-            stories[name][number](cluster.asking, name)
-        found = _at_rest(cluster, going, look)
-        for name in going:
-            told[name].steps.append(found[name])
-    found = _at_rest(cluster, stories, events)
-    for name in stories:
-        told[name].events.extend(found[name])
+            list(together.map(take, clusters))
+
+        each(stories, lambda name: make_namespace)
+        for number in range(max(map(len, stories.values()))):
+            going = [name for name, steps in stories.items() if number < len(steps)]
+            each(going, lambda name, number=number: stories[name][number])  # type: ignore[misc]
+            for one, found in zip(told, _settled(together, clusters, going, look or state), strict=True):
+                for name in going:
+                    one[name].steps.append(found[name])
+        for one, found in zip(told, _settled(together, clusters, stories, events), strict=True):
+            for name in stories:
+                one[name].events.extend(found[name])
     return told
+
+
+def _settled(
+    together: ThreadPoolExecutor, clusters: Sequence[Cluster], names: Iterable[str], look: Look
+) -> list[dict[str, list[str]]]:
+    """What each cluster came to. Where they differ, one may have had no processor for as long as the rest
+    that is waited for: both are looked at again, and a difference is one that stays."""
+    for _ in range(LOOKED_AT):
+        found = list(together.map(lambda cluster: _at_rest(cluster, names, look), clusters))
+        if not any(_differences(found[0][name], one[name]) for one in found[1:] for name in names):
+            break
+    return found
 
 
 def _at_rest(cluster: Cluster, names: Iterable[str], look: Look) -> dict[str, list[str]]:
