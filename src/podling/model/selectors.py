@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from podling.model.errors import bad_request, joined
 from podling.model.names import label_key, label_value
 from podling.model.types.meta import LabelSelector
+
+T = TypeVar("T")
+Pace = Callable[[Iterable[T]], Iterable[T]]
 
 IN, NOT_IN, EXISTS, MISSING, GREATER, LESS = "in", "notin", "exists", "!", "gt", "lt"
 
@@ -128,10 +132,11 @@ def from_label_selector(selector: LabelSelector | None) -> Selector:
     return Selector(tuple(requirements))
 
 
-def parse_label_selector(text: str) -> SortedSelector:
-    """A label selector in its query form. Raises StatusError 400."""
+def parse_label_selector(text: str, pace: Pace[Requirement] = iter) -> SortedSelector:
+    """A label selector in its query form. `pace` goes through its requirements, which may be many. Raises
+    StatusError 400."""
     try:
-        return SortedSelector(_Parser(text).requirements())
+        return SortedSelector(pace(_Parser(text).requirements()))
     except ValueError as error:
         raise bad_request(str(error)) from error
 
@@ -274,10 +279,10 @@ class FieldSelector(msgspec.Struct, frozen=True):
         return bool(self.values)
 
 
-def parse_field_selector(text: str) -> FieldSelector:
-    """Raises StatusError 400, as `field_terms` does."""
+def parse_field_selector(text: str, pace: Pace[FieldTerm] = iter) -> FieldSelector:
+    """`pace` goes through its terms, which may be many. Raises StatusError 400, as `field_terms` does."""
     values: dict[tuple[str, bool], dict[str, None]] = {}
-    for term in field_terms(text):
+    for term in pace(field_terms(text)):
         values.setdefault((term.field, term.equal), {})[term.value] = None
     return FieldSelector(values)
 

@@ -7,7 +7,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
@@ -27,6 +27,10 @@ SHORT = 64 * 1024
 """Bytes of input; decoding, validating and encoding so many takes at most 20 ms, whatever their content."""
 MOST_PUT_OFF = 4
 """Turns that a long piece lets short ones pass."""
+LONGEST_WAY = 0.003
+"""Seconds that the thread of `aside` waits at a time for short requests to be answered."""
+PACE = 64
+"""Items of a list that work in that thread goes through at a time: some 0.1 ms."""
 _waiting = ThreadPoolExecutor(1, "apart")
 _MOST_DOUBLINGS = 64
 """More than any backoff needs to reach its longest delay; a float overflows at 1024."""
@@ -151,11 +155,25 @@ class Aside:
     """One thread, for all work beside the loop: threads share Python's lock, so more of them finish nothing
     earlier, but each that computes takes its turn at the lock before the loop has its next one.
 
-    Unlike an executor it is handed work in few steps of the loop, at each of which that may lose the lock."""
+    Unlike an executor it is handed work in few steps of the loop, at each of which that may lose the lock.
 
-    def __init__(self) -> None:
+    To answer a request the loop takes Python's lock six to eight times, each time after a call into C of this
+    thread at worst. So the loop holds the thread while it answers what is short, and the thread waits where
+    its work gives way."""
+
+    def __init__(
+        self, timer: Callable[[], float] = time.perf_counter, longest_way: float = LONGEST_WAY
+    ) -> None:
         self._works: SimpleQueue[tuple[asyncio.Future[Any], Callable[[], Any]]] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._timer, self._longest_way = timer, longest_way
+        self._is_busy = False
+        self._gate: threading.Lock | None = None
+        """Taken, while the thread is held; a new one each time, since the loop may end meanwhile."""
+        self._turns = 0
+        """Turns of the loop until it is let go."""
+        self._runs_until = 0.0
+        """When it may be made to wait again."""
 
     @property
     def is_here(self) -> bool:
@@ -170,15 +188,46 @@ class Aside:
         self._works.put((done, work))
         return done
 
+    def hold(self, turns: int) -> None:
+        """Have the thread wait for so many turns of the loop, which calls this, where its work gives way."""
+        self._turns = turns
+        if self._is_busy and self._gate is None:
+            self._gate = gate = threading.Lock()
+            gate.acquire()
+            asyncio.get_running_loop().call_soon(self._turn, gate)
+
+    def _turn(self, gate: threading.Lock) -> None:
+        self._turns -= 1
+        if self._turns > 0:
+            asyncio.get_running_loop().call_soon(self._turn, gate)
+            return
+        if self._gate is gate:
+            self._gate = None
+        gate.release()
+
+    def give_way(self) -> None:
+        """Wait while the thread is held, for LONGEST_WAY at most. It then works for as long as it has waited
+        before it waits again, so short requests without end take half of its time and no more."""
+        gate = self._gate
+        if gate is None or not self.is_here or (began := self._timer()) < self._runs_until:
+            return
+        if not gate.acquire(timeout=self._longest_way) and self._gate is gate:
+            self._gate = None
+        ended = self._timer()
+        self._runs_until = ended + (ended - began)
+
     def _work(self) -> None:
         while True:
             done, work = self._works.get()
             if done.cancelled():
                 continue
+            self._is_busy = True
+            self.give_way()
             try:
                 settle = partial(_settle, done, work(), None)
             except BaseException as error:
                 settle = partial(_settle, done, None, error)
+            self._is_busy = False
             # The loop may have ended meanwhile.
             with suppress(RuntimeError):
                 done.get_loop().call_soon_threadsafe(settle)
@@ -210,6 +259,36 @@ async def aside(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwar
 def is_aside() -> bool:
     """Whether this is the thread of `aside`, whose work should call into C for long only in pieces."""
     return _aside.is_here
+
+
+def hold_aside(turns: int) -> None:
+    """Have the work of `aside` wait for so many turns of the loop: a short request has come that takes as
+    many to be answered."""
+    _aside.hold(turns)
+
+
+def give_way() -> None:
+    """For work of `aside`, to be called before whatever holds Python's lock for 0.1 ms and more: lets short
+    requests be answered first. Elsewhere it does nothing."""
+    _aside.give_way()
+
+
+def giving_way(work: Callable[P, T]) -> Callable[P, T]:
+    """`work`, and before it `give_way`."""
+
+    def after_others(*args: P.args, **kwargs: P.kwargs) -> T:
+        give_way()
+        return work(*args, **kwargs)
+
+    return after_others
+
+
+def paced(items: Iterable[T]) -> Iterator[T]:
+    """The items; work of `aside` gives way after each PACE of them."""
+    for number, item in enumerate(items):
+        if number % PACE == 0:
+            give_way()
+        yield item
 
 
 async def apart(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

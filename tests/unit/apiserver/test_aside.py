@@ -11,7 +11,7 @@ import pytest
 from podling.apiserver import pipeline
 from podling.apiserver.kinds.config import ConfigMaps
 from podling.apiserver.verbs import list as list_verb
-from podling.process.waits import SHORT, aside
+from podling.process.waits import PACE, SHORT, Aside, aside
 
 if TYPE_CHECKING:
     from unit.apiserver.conftest import Conversation
@@ -52,9 +52,9 @@ async def test_where_a_query_and_its_selectors_are_read(
     def noting(module: Any, name: str) -> None:
         work = getattr(module, name)
 
-        def noted(text: str) -> Any:
+        def noted(text: str, *pace: Any) -> Any:
             beside.append(threading.current_thread() is not threading.main_thread())
-            return work(text)
+            return work(text, *pace)
 
         monkeypatch.setattr(module, name, noted)
 
@@ -88,3 +88,17 @@ async def test_long_work_of_all_requests_takes_turns() -> None:
         # A pool of several threads would start the second now: its only thread so far is taken.
         goes_on.set()
     assert one.result() == other.result()
+
+
+async def test_long_work_gives_way_all_along(api: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To short requests: before each call that takes long, and in every loop over what a client sent."""
+    asked: list[bool] = []
+    monkeypatch.setattr(Aside, "give_way", lambda beside: asked.append(beside.is_here))
+    many = 30_000
+    metadata = {"name": "a", "finalizers": [f"example.com/f{number}" for number in range(many)]}
+    assert (await api.post(f"{CONFIGS}?dryRun=All", {"metadata": metadata})).status == 201
+    assert asked.count(True) > 2 * many / PACE
+    for selector in ("labelSelector", "fieldSelector"):
+        asked.clear()
+        assert (await api.get(f"{CONFIGS}?{selector}={','.join(['metadata.name!=b'] * 2000)}")).status == 200
+        assert asked.count(True) > 2000 / PACE

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from functools import partial
+from queue import SimpleQueue
 
 import pytest
 
 from podling.process.waits import (
     LONGEST_TURN,
     SHORT,
+    Aside,
     Backoff,
     OneATurn,
     Turn,
@@ -182,3 +185,106 @@ def test_a_backoff_doubles_up_to_the_longest_and_begins_again_after_success() ->
 @pytest.mark.parametrize(("failures", "seconds"), [(0, 0), (1, 0.5), (3, 2), (4, 3), (10_000, 3)])
 def test_the_delay_follows_from_the_failures(failures: int, seconds: float) -> None:
     assert Backoff(0.5, 3).after(failures) == seconds
+
+
+class Times:
+    """A timer for the thread beside the loop, which tells when it has been asked so often."""
+
+    def __init__(self, *moments: float) -> None:
+        self._moments = iter(moments)
+        self.asked = 0
+        self._changed = threading.Condition()
+
+    def __call__(self) -> float:
+        with self._changed:
+            self.asked += 1
+            self._changed.notify_all()
+        return next(self._moments)
+
+    def wait(self, asked: int) -> bool:
+        with self._changed:
+            return self._changed.wait_for(lambda: self.asked >= asked, 10)
+
+
+class Held:
+    """Work beside the loop that gives way as often as it is told to."""
+
+    def __init__(self, beside: Aside) -> None:
+        self._beside = beside
+        self._orders: SimpleQueue[bool] = SimpleQueue()
+        self._obeyed: SimpleQueue[bool] = SimpleQueue()
+
+    def __call__(self) -> str:
+        self._obeyed.put(True)
+        while self._orders.get(timeout=10):
+            self._beside.give_way()
+            self._obeyed.put(True)
+        return "done"
+
+    def order(self, go_on: bool = True) -> None:
+        self._orders.put(go_on)
+
+    def wait(self) -> bool:
+        """Until it has begun, or has given way once more."""
+        return self._obeyed.get(timeout=10)
+
+
+async def test_work_beside_the_loop_waits_for_the_turns_of_a_short_request() -> None:
+    times = Times(0.0, 1.0)
+    beside = Aside(times, longest_way=60)
+    work = Held(beside)
+    done = beside.run(work)
+    assert work.wait()
+    beside.hold(3)
+    work.order()
+    assert times.wait(1), "it has come to where it waits"
+    for _ in range(3):
+        assert times.asked == 1
+        await asyncio.sleep(0)
+    assert times.wait(2) and work.wait(), "it has been let go"
+    work.order(False)
+    assert await done == "done"
+
+
+async def test_it_works_as_long_as_it_has_waited_before_it_waits_again() -> None:
+    times = Times(10.0, 12.0, 13.9, 14.0, 14.5)
+    beside = Aside(times, longest_way=0)
+    work = Held(beside)
+    done = beside.run(work)
+    assert work.wait()
+    for asked in (2, 3, 5):
+        beside.hold(1)
+        work.order()
+        assert work.wait()
+        assert times.asked == asked
+    work.order(False)
+    await done
+
+
+async def test_what_does_nothing_is_not_held_and_the_loop_never_waits() -> None:
+    times = Times()
+    beside = Aside(times)
+    assert await beside.run(lambda: 1) == 1
+    await beside.run(lambda: None)
+    beside.hold(1)
+    beside.give_way()
+    assert times.asked == 0
+
+
+def test_a_loop_that_ends_meanwhile_holds_nothing() -> None:
+    times = Times(0.0, 0.0, 1.0, 1.0)
+    beside = Aside(times, longest_way=0.001)
+    work = Held(beside)
+
+    async def hold() -> None:
+        beside.run(work)
+        assert work.wait()
+        asyncio.get_running_loop().call_soon(beside.hold, 10)
+        await asyncio.sleep(0)
+
+    asyncio.run(hold())
+    for _ in range(3):
+        work.order()
+        assert work.wait()
+    assert times.asked == 2, "it has waited once"
+    work.order(False)

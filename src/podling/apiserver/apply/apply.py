@@ -59,6 +59,7 @@ from podling.model.codec import json
 from podling.model.codec.json import without_nulls
 from podling.model.errors import Cause, StatusError, bad_request
 from podling.model.types.meta import KubeObject, ManagedFieldsEntry
+from podling.process.waits import give_way
 from podling.watch.entry import Entry
 
 KUBECTL = "kubectl"
@@ -387,4 +388,5 @@ def live_data(standing: Entry) -> Any:
 def _taken_apart(new: KubeObject) -> tuple[Entries, Any]:
     """The entries that an object has, and its data without them."""
     sent, new.metadata.managed_fields = new.metadata.managed_fields, []
+    give_way()
     return sent, json.to_data(new)

@@ -26,7 +26,7 @@ from podling.model.codec import pieces
 from podling.model.remembered import remembered
 from podling.model.time import rfc3339
 from podling.model.types.meta import ManagedFieldsEntry
-from podling.process.waits import is_aside
+from podling.process.waits import giving_way, is_aside
 
 Fields = dict[str, Any]
 """A node: nodes by path element."""
@@ -57,7 +57,7 @@ def is_member(node: Fields) -> bool:
 
 
 def encode(fields: Fields) -> bytes:
-    return pieces.encode(fields, _encode) if is_aside() else _encode(fields)
+    return pieces.encode(fields, giving_way(_encode)) if is_aside() else _encode(fields)
 
 
 @remembered(512, longest=8192)

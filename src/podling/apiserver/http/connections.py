@@ -30,7 +30,7 @@ from yarl import _parse, _url
 
 from podling.apiserver.http.http_request import BODY_SECONDS, certificate_of, not_http, said_by_go
 from podling.apiserver.request.request import Certificate
-from podling.process.waits import long_work
+from podling.process.waits import hold_aside, long_work
 from podling.streaming.driver import keep_alive
 
 HEADER_LIMIT = (1 << 20) + 4096
@@ -46,6 +46,8 @@ A_PIECE = 16 * 1024
 """Bytes of a body that came at once, after which a connection is read again only when it is its turn."""
 BEGINNING = 2
 """Turns of the loop from the end of a head until its request is handled."""
+ANSWERING = 4
+"""Turns until the answer to a short request is written, if nothing is waited for."""
 AHEAD = 32 * 1024
 """Bytes that the kernel may receive ahead of a connection (it doubles them): what a turn of the loop has to
 decrypt of it at most. Streams and bodies that are passed on have `receive_much`."""
@@ -160,6 +162,7 @@ class Connection(web.RequestHandler):
             self._arrived(size)
             if size <= A_PIECE:
                 self._turns.let_pass(BEGINNING)
+                hold_aside(ANSWERING)
         elif data and not is_body and not self._close:
             # Nothing at all is what aiohttp goes on with itself when a body has been read.
             self._head_is(self._head + len(data))

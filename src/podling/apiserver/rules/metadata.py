@@ -23,6 +23,7 @@ from podling.model import names
 from podling.model.codec.fields import wire_name
 from podling.model.errors import Cause
 from podling.model.types.meta import LabelSelector, ObjectMeta, OwnerReference
+from podling.process.waits import paced
 
 ANNOTATIONS_LIMIT = 256 * 1024
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
@@ -78,12 +79,12 @@ def validate_written(meta: ObjectMeta, *, standard: bool = True) -> list[Cause]:
     causes += validate_annotations(meta.annotations, "metadata.annotations")
     causes += _validate_owners(meta.owner_references)
     finalizers, path = meta.finalizers, "metadata.finalizers"
-    for finalizer in finalizers:
+    for finalizer in paced(finalizers):
         causes += all_invalid(path, finalizer, names.qualified_name(finalizer))
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         why = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
         causes.append(invalid(path, finalizers, why))
-    for i, finalizer in enumerate(finalizers if standard else ()):
+    for i, finalizer in enumerate(paced(finalizers) if standard else ()):
         causes += _validate_standard(finalizer, f"{path}[{i}]")
     return causes
 
@@ -106,7 +107,7 @@ def validate_update(new: ObjectMeta, old: ObjectMeta) -> list[Cause]:
 
 def validate_labels(labels: dict[str, str], path: str) -> list[Cause]:
     causes = []
-    for key, value in labels.items():
+    for key, value in paced(labels.items()):
         causes += validate_label_key(key, path)
         causes += all_invalid(path, value, names.label_value(value))
     return causes
@@ -119,7 +120,7 @@ def validate_label_key(key: str, path: str) -> list[Cause]:
 def validate_annotations(annotations: dict[str, str], path: str) -> list[Cause]:
     causes = []
     size = 0
-    for key, value in annotations.items():
+    for key, value in paced(annotations.items()):
         causes += all_invalid(path, key, names.qualified_name(key.lower()))
         size += len(key.encode()) + len(value.encode())
     if size > ANNOTATIONS_LIMIT:

@@ -31,7 +31,7 @@ from podling.model.scheme import Resource
 from podling.model.time import Clock
 from podling.model.types.meta import DeleteOptions, KubeObject, ObjectMeta
 from podling.model.types.service import Service
-from podling.process.waits import apart, aside, is_aside
+from podling.process.waits import apart, aside, giving_way, is_aside
 from podling.storage.interface import ConflictError, KeyExistsError, Storage, Write
 from podling.watch.cache import Cache, ToldCache
 from podling.watch.entry import Decoder, Entry
@@ -357,7 +357,7 @@ class Store(Generic[T]):
         return list(dict.fromkeys([*of_name, *written, *changed, *faults]))
 
     def _encoded(self, obj: T) -> bytes:
-        data = pieces.encode(obj, json.encode) if is_aside() else json.encode(obj)
+        data = pieces.encode(obj, giving_way(json.encode)) if is_aside() else json.encode(obj)
         return with_nulls(data, self.type)
 
     def _to_store(self, data: bytes) -> bytes:

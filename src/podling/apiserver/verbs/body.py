@@ -18,12 +18,12 @@ from podling.apiserver.verbs.options import field_validation
 from podling.apiserver.verbs.yaml_body import read_any_yaml
 from podling.model.codec import json
 from podling.model.codec.fields import Object
-from podling.model.codec.strict import field_faults, strict_message
+from podling.model.codec.strict import field_faults, may_repeat_keys, strict_message
 from podling.model.errors import StatusError, bad_request
 from podling.model.scheme import by_kind
 from podling.model.types.meta import DeleteOptions, KubeObject
 from podling.model.types.pod import Eviction
-from podling.process.waits import aside
+from podling.process.waits import aside, give_way
 
 T = TypeVar("T", bound=Object)
 
@@ -71,12 +71,19 @@ def object_of(context: RequestContext, body: Body, type_: type[T]) -> T:
     # What options do not know is never told of.
     validation = "Ignore" if type_ is DeleteOptions else field_validation(context.query)
     data, repeated, has_repeats = body
+    give_way()
     obj = json.decode_sent(data, type_)
     versions = (type_.API_VERSION, OLDER_VERSIONS.get(type_))
     if obj.kind != type_.KIND or (obj.api_version not in versions and type_ not in IN_EVERY_GROUP):
         raise other_kind(obj, type_)
     faults = []
     if validation != "Ignore":
+        if has_repeats is None:
+            give_way()
+            plain = json.decode_data(data)
+            give_way()
+            has_repeats = may_repeat_keys(data, plain)
+        give_way()
         faults = repeated + field_faults(data, type_, has_repeats=has_repeats)
     if faults and validation == "Strict":
         raise json.refusal(strict_message(faults), type_)

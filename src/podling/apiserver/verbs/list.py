@@ -27,7 +27,7 @@ from podling.apiserver.verbs.show import show_list
 from podling.model.errors import Cause, StatusError, bad_request, gone
 from podling.model.selectors import parse_field_selector, parse_label_selector
 from podling.model.types.meta import ListMeta, ListOptions
-from podling.process.waits import aside, long_work
+from podling.process.waits import aside, long_work, paced
 from podling.storage.interface import CompactedError
 from podling.watch.cache import Cache, Selection
 from podling.watch.entry import Entry
@@ -140,8 +140,8 @@ async def matcher(scope: Scope, wanted: ListOptions) -> Match | None:
 
 
 def _matcher(scope: Scope, wanted: ListOptions) -> Match | None:
-    fields = parse_field_selector(wanted.field_selector)
-    labels = parse_label_selector(wanted.label_selector)
+    fields = parse_field_selector(wanted.field_selector, paced)
+    labels = parse_label_selector(wanted.label_selector, paced)
     if not fields and not labels:
         return None
     of_kind = scope.store.kind.selectable_fields

@@ -4,9 +4,10 @@ The parser's events are checked before anything is built from them. Deep nesting
 binding builds a document recursively, and so are aliases, because a few lines of them can unfold to any size.
 
 Long YAML is read in a process of its own: the binding holds Python's global lock while it builds a document,
-for 2 to 4 µs a byte, so a thread would block the event loop as well. The process reads one body and exits.
-One runs at a time; other long bodies wait their turn. It imports this file, which is therefore apart from
-`body.py` and imports little.
+for 2 to 4 µs a byte, so a thread would block the event loop as well. One process reads one body after the
+other, and ends when none has come for RESTS seconds: to start one for each body would hold the lock for 2 to
+6 ms, and cost more than to read a short one. It imports this file, which is therefore apart from `body.py`
+and imports little.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from subprocess import PIPE
 from typing import NamedTuple
 
@@ -32,7 +34,10 @@ SHORT = 8 * 1024
 """Bytes that are read in this process: at most 20 ms."""
 PROGRAM = "from podling.apiserver.verbs.yaml_body import main; main()"
 
-_turn = asyncio.Semaphore(1)
+RESTS = 10.0
+"""Seconds without a long body after which the process ends, and gives its memory back."""
+LENGTH = 8
+"""Bytes that say how long what follows is, both ways."""
 
 
 class YamlBody(NamedTuple):
@@ -60,21 +65,7 @@ async def read_any_yaml(body: bytes) -> YamlBody:
             return YamlBody(body, [])
     except (StatusError, RecursionError):
         pass
-    async with _turn:
-        # Not started by uvloop, which forks: copying the page tables takes 20 ms and more. `subprocess` uses
-        # vfork, which takes 0.3 ms.
-        command = [sys.executable, "-c", PROGRAM]
-        process = subprocess.Popen(command, stdin=PIPE, stdout=PIPE)  # noqa: ASYNC220
-        reading = asyncio.get_running_loop().run_in_executor(None, process.communicate, body)
-        try:
-            # Shielded: cancelled before a thread is free for it, it would leave a process behind.
-            written, _ = await asyncio.shield(reading)
-        except asyncio.CancelledError:
-            process.kill()
-            raise
-    if process.returncode != 0:
-        raise internal(f"YAML could not be read: the process that read it ended with {process.returncode}")
-    answer = msgspec.msgpack.decode(written, type=_Answer)
+    answer = msgspec.msgpack.decode(await reader.read(body), type=_Answer)
     if answer.refusal:
         raise bad_request(answer.refusal)
     return YamlBody(answer.json, answer.repeated)
@@ -84,15 +75,92 @@ def _may_repeat_keys(body: bytes) -> bool:
     return may_repeat_keys(body, decode_data(body))
 
 
+class Reader:
+    """The process that reads long YAML, begun with the first long body. Bodies take turns."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Semaphore(1)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._rest: asyncio.TimerHandle | None = None
+
+    @property
+    def pid(self) -> int:
+        """Of one that waits for a body; 0 while there is none."""
+        return self._process.pid if self._process is not None else 0
+
+    async def read(self, body: bytes) -> bytes:
+        """What the process writes. Raises StatusError 500."""
+        loop = asyncio.get_running_loop()
+        async with self._turn:
+            if self._rest is not None:
+                self._rest.cancel()
+            if self._process is not None and self._process.poll() is not None:
+                _ended(self._process)
+                self._process = None
+            if (process := self._process) is None:
+                # Not started by uvloop, which forks: copying the page tables takes 20 ms and more.
+                # `subprocess` uses vfork, which takes 0.3 ms. A session of its own: Ctrl-C is not for it.
+                command = [sys.executable, "-c", PROGRAM]
+                process = subprocess.Popen(  # noqa: ASYNC220
+                    command, stdin=PIPE, stdout=PIPE, start_new_session=True
+                )
+            self._process = None
+            asking = loop.run_in_executor(None, _asked, process, body)
+            try:
+                # Shielded: cancelled before a thread is free for it, it would go on with the next body.
+                answer = await asyncio.shield(asking)
+            except asyncio.CancelledError:
+                process.kill()
+                raise
+            if isinstance(answer, int):
+                raise internal(f"YAML could not be read: the process that read it ended with {answer}")
+            self._process, self._rest = process, loop.call_later(RESTS, self.end)
+            return answer
+
+    def end(self) -> None:
+        """End the process, which has nothing to do."""
+        if self._process is not None:
+            self._process.kill()
+            asyncio.get_running_loop().run_in_executor(None, _ended, self._process)
+            self._process = None
+
+
+reader = Reader()
+
+
+def _asked(process: subprocess.Popen[bytes], body: bytes) -> bytes | int:
+    """Its answer, or the exit code of a process that has ended instead."""
+    assert process.stdin and process.stdout
+    with suppress(BrokenPipeError):
+        process.stdin.write(len(body).to_bytes(LENGTH))
+        process.stdin.write(body)
+        process.stdin.flush()
+    size = int.from_bytes(process.stdout.read(LENGTH))
+    answer = process.stdout.read(size)
+    return answer if size and len(answer) == size else _ended(process)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int:
+    """The exit code of a process that ends."""
+    with suppress(BrokenPipeError), process:
+        pass
+    return process.returncode
+
+
 def main() -> None:
-    """The main function of the process that reads long YAML."""
+    """The main function of the process that reads long YAML. It ends with the one that started it."""
     os.nice(5)
-    try:
-        read = read_yaml(sys.stdin.buffer.read())
-        answer = _Answer(read.json, read.repeated)
-    except StatusError as error:
-        answer = _Answer(refusal=error.message)
-    sys.stdout.buffer.write(msgspec.msgpack.encode(answer))
+    asked, answers = sys.stdin.buffer, sys.stdout.buffer
+    while length := asked.read(LENGTH):
+        try:
+            read = read_yaml(asked.read(int.from_bytes(length)))
+            answer = _Answer(read.json, read.repeated)
+        except StatusError as error:
+            answer = _Answer(refusal=error.message)
+        written = msgspec.msgpack.encode(answer)
+        answers.write(len(written).to_bytes(LENGTH))
+        answers.write(written)
+        answers.flush()
 
 
 def read_yaml(body: bytes) -> YamlBody:

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from podling.apiserver.verbs import yaml_body
-from podling.apiserver.verbs.yaml_body import SHORT, YamlBody, read_any_yaml, read_yaml
+from podling.apiserver.verbs.yaml_body import SHORT, Reader, YamlBody, read_any_yaml, read_yaml
 from podling.model.errors import StatusError
 
 LONG = b"kind: ConfigMap\ndata:\n" + b"".join(b"  k%d: 2001-01-01\n" % i for i in range(SHORT // 16))
+
+
+@pytest.fixture(autouse=True)
+async def a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    monkeypatch.setattr(yaml_body, "reader", Reader())
+    yield
+    yaml_body.reader.end()
 
 
 @pytest.fixture
@@ -68,3 +77,40 @@ async def test_who_leaves_leaves_no_process(monkeypatch: pytest.MonkeyPatch, tmp
             assert await asyncio.to_thread(heard.readline) == "began\n"
             reading.cancel()
             assert await asyncio.to_thread(heard.read) == ""
+
+
+async def test_one_process_reads_one_body_after_the_other() -> None:
+    """Those that are refused, too; and who asks at the same time waits."""
+    assert yaml_body.reader.pid == 0
+    await asyncio.gather(*(read_any_yaml(LONG) for _ in range(3)))
+    first = yaml_body.reader.pid
+    with pytest.raises(StatusError):
+        await read_any_yaml(LONG + b"]")
+    assert await read_any_yaml(LONG) == read_yaml(LONG)
+    assert yaml_body.reader.pid == first != 0
+
+
+async def test_one_that_was_killed_is_begun_anew() -> None:
+    await read_any_yaml(LONG)
+    first = yaml_body.reader.pid
+    os.kill(first, signal.SIGKILL)
+    await asyncio.to_thread(os.waitid, os.P_PID, first, os.WEXITED | os.WNOWAIT)
+    assert await read_any_yaml(LONG) == read_yaml(LONG)
+    assert yaml_body.reader.pid != first
+
+
+async def test_it_ends_when_none_has_come_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_body, "RESTS", 0.0)
+    await read_any_yaml(LONG)
+    # Its timer, and nothing else, has ended it.
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert yaml_body.reader.pid == 0
+
+
+async def test_it_ends_with_the_process_that_started_it() -> None:
+    await read_any_yaml(LONG)
+    process = yaml_body.reader._process
+    assert process is not None and process.stdin is not None
+    process.stdin.close()
+    assert await asyncio.to_thread(process.wait, 60) == 0
