@@ -165,6 +165,44 @@ def test_a_child_that_was_adopted_goes_with_its_parent(core: client.CoreV1Api, s
 
 
 @pytest.mark.usefixtures("operator")
+def test_a_deployment_that_an_operator_owns_is_made_scaled_and_removed(
+    api: client.ApiClient, core: client.CoreV1Api, space: str
+) -> None:
+    """The operator hears of what the controllers do with it, by its status."""
+
+    def available(count: str) -> None:
+        events = watch.Watch().stream(
+            core.list_namespaced_config_map,
+            space,
+            field_selector="metadata.name=site",
+            timeout_seconds=PATIENCE,
+        )
+        told = "caretaker/available"
+        until(events, lambda event: (event["object"].metadata.annotations or {}).get(told) == count)
+
+    wanted = {"metadata": {"name": "site", "annotations": {"caretaker/site": "wanted"}}}
+    core.create_namespaced_config_map(space, {**wanted, "data": {"replicas": "1"}})  # type: ignore[arg-type]
+    available("1")
+    apps = client.AppsV1Api(api)
+    (owner,) = required(required(apps.read_namespaced_deployment("site", space).metadata).owner_references)
+    assert (owner.kind, owner.name, owner.controller) == ("ConfigMap", "site", True)
+    core.patch_namespaced_config_map("site", space, {"data": {"replicas": "3"}})
+    available("3")
+    listed = core.list_namespaced_pod(space)
+    left = {required(pod.metadata).name for pod in listed.items}
+    since = {"resource_version": required(listed.metadata).resource_version, "timeout_seconds": PATIENCE}
+    core.delete_namespaced_config_map("site", space)
+    events = watch.Watch().stream(apps.list_namespaced_deployment, space, **since)
+    until(events, lambda event: event["type"] == "DELETED")
+    pods = watch.Watch().stream(core.list_namespaced_pod, space, **since)
+    while left:
+        event = next(pods)
+        if event["type"] == "DELETED":
+            left.discard(event["object"].metadata.name)
+    pods.close()
+
+
+@pytest.mark.usefixtures("operator")
 def test_others_are_left_alone(core: client.CoreV1Api, space: str, make_pod: Callable[..., Manifest]) -> None:
     core.create_namespaced_pod(space, make_pod("other"))  # type: ignore[arg-type]
     events = watch.Watch().stream(core.list_namespaced_pod, space, timeout_seconds=PATIENCE)

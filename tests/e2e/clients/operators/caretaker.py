@@ -72,3 +72,38 @@ def raise_child(body: kopf.Body, namespace: str | None, **_: Any) -> None:
     child = {"metadata": {"name": "child"}}
     kopf.adopt(child)
     client.CoreV1Api().create_namespaced_secret(namespace, child)  # type: ignore[arg-type]
+
+
+@kopf.on.create("configmaps", annotations={"caretaker/site": kopf.PRESENT})
+def build_site(body: kopf.Body, name: str, namespace: str | None, **_: Any) -> None:
+    """A Deployment of as many pods as the ConfigMap says."""
+    assert namespace
+    labels = {"site": name}
+    container = {"name": "c", "image": "podling.test/busybox:1", "command": ["sleep", "1000"]}
+    site = {
+        "metadata": {"name": name, "labels": labels},
+        "spec": {
+            "replicas": int(body["data"]["replicas"]),
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"terminationGracePeriodSeconds": 0, "containers": [container]},
+            },
+        },
+    }
+    kopf.adopt(site)
+    client.AppsV1Api().create_namespaced_deployment(namespace, site)  # type: ignore[arg-type]
+
+
+@kopf.on.update("configmaps", annotations={"caretaker/site": kopf.PRESENT}, field="data.replicas")
+def resize_site(new: Any, name: str, namespace: str | None, **_: Any) -> None:
+    assert namespace
+    body = {"spec": {"replicas": int(new)}}
+    client.AppsV1Api().patch_namespaced_deployment(name, namespace, body)
+
+
+@kopf.on.field("deployments", labels={"site": kopf.PRESENT}, field="status.availableReplicas")
+def tell_of_site(new: Any, name: str, namespace: str | None, **_: Any) -> None:
+    assert namespace
+    body = {"metadata": {"annotations": {"caretaker/available": str(new)}}}
+    client.CoreV1Api().patch_namespaced_config_map(name, namespace, body)
