@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -31,6 +32,15 @@ class Csi(DriverOfNode):
         """What is mounted of CSI volumes."""
         found = mounts_under(self.kubelet_dir)
         return [place for place in found if "kubernetes.io/csi" in str(place) or "~csi" in str(place)]
+
+    def told(self, pod: str, reason: str) -> None:
+        """Returns when there is such an event of the pod."""
+        about = f"--field-selector=involvedObject.name={pod},reason={reason}"
+        kubectl = ["kubectl", "--kubeconfig", str(self.podling.instance.kubeconfig), "get", "events", about]
+        command = [*kubectl, "--watch", "--no-headers", "--request-timeout=60s"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+            assert watching.stdout is not None and reason in watching.stdout.readline()
+            watching.kill()
 
     @property
     def node(self) -> str:
@@ -161,9 +171,7 @@ def test_a_driver_that_is_killed_is_waited_for(csi: Csi) -> None:
     csi.program.kill()
     csi.podling.kubectl("delete", "pod", "first", "--wait=false")
     csi.podling.apply(pod("second", "cat /data/* ; echo there", of("waits")))
-    csi.podling.kubectl(
-        "wait", "--for=jsonpath={.reason}=FailedMount", "events", "--all", "--timeout=20s", check=False
-    )
+    csi.told("second", "FailedMount")
     assert csi.mounted()
     csi.program.start()
     csi.podling.kubectl("wait", "--for=delete", "pod/first", "--timeout=60s", timeout=70)
