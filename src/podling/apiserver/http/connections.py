@@ -67,6 +67,7 @@ EACH = 2
 """Descriptors of one connection: a proxied connection has a second one, to its target."""
 METHOD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) [/h*]")
 KNOWN_METHODS = frozenset(map(str.encode, hdrs.METH_ALL))
+ENDS_OF_METHODS = frozenset(method[at:] for method in KNOWN_METHODS for at in range(1, len(method)))
 USUAL_METHODS = (b"GET ", b"POST ", b"PATCH ", b"PUT ", b"DELETE ")
 UNSERVED_METHOD = b"UNLINK"
 TURN = 0.005
@@ -156,7 +157,7 @@ class Connection(web.RequestHandler):
         requests = self._request_count
         size = self._head + len(data)
         if not is_body and not self._head:
-            data = readable(data)
+            data = readable(data, may_go_on=requests > 0)
         super().data_received(data)
         if self._request_count != requests:
             self._arrived(size)
@@ -264,13 +265,14 @@ class Connection(web.RequestHandler):
         self._loop.call_later(LINGER, self.force_close)
 
 
-def readable(data: bytes) -> bytes:
+def readable(data: bytes, *, may_go_on: bool = False) -> bytes:
     """The beginning of a head, with a method that the parser refuses to know in place of one that it knows
-    and nobody serves: that the method is not allowed is what only the path can tell."""
+    and nobody serves: that the method is not allowed is what only the path can tell. `may_go_on`: this may
+    be the end of a method whose beginning came together with the request before."""
     if data.startswith(USUAL_METHODS):
         return data
     found = METHOD.match(data)
-    if found is None or found[1] in KNOWN_METHODS:
+    if found is None or found[1] in KNOWN_METHODS or (may_go_on and found[1] in ENDS_OF_METHODS):
         return data
     return UNSERVED_METHOD + data[found.end(1) :]
 

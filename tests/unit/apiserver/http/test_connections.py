@@ -122,6 +122,19 @@ async def test_between_requests_a_connection_rests_so_long() -> None:
         assert (await served.said(GET, GET)).count(b"HTTP/1.1 200") == 2
 
 
+@pytest.mark.parametrize("first", [GET, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody"])
+async def test_a_method_is_cut_behind_a_request(first: bytes) -> None:
+    """Clients that send several requests at once, whose bytes TLS cuts anywhere."""
+    async with serving(head_seconds=10, idle_seconds=QUICK) as served:
+        for cut in range(1, len(b"GET ")):
+            reader, writer = await served.connect()
+            writer.write(first + GET[:cut])
+            assert (await reader.readuntil(b"\r\n\r\n/")).startswith(b"HTTP/1.1 200")
+            writer.write(GET[cut:])
+            assert (await reader.readuntil(b"\r\n\r\n/")).startswith(b"HTTP/1.1 200")
+            writer.close()
+
+
 async def test_a_request_with_a_body_leaves_a_connection_its_rest() -> None:
     async with serving(head_seconds=QUICK, idle_seconds=10) as served:
         reader, writer = await served.connect()
