@@ -157,11 +157,15 @@ def _end(holder: subprocess.Popen[bytes]) -> None:
 @contextmanager
 def wired(directory: Path) -> Iterator[Wire]:
     """All machines end with the block, and nothing of them stays but their directories."""
-    with ExitStack() as stack:
-        wire = Wire(directory, stack)
-        yield wire
-        for machine in wire.machines:
-            machine.run(*PODLING, "down", "--data-dir", str(machine.instance.data_dir), check=False)
-    for machine in wire.machines:
-        # What was killed has left them; no process is in one any more.
-        leftovers.remove_cgroups(machine.instance.cgroup.lstrip("/"))
+    machines: list[Machine] = []
+    try:
+        with ExitStack() as stack:
+            wire = Wire(directory, stack)
+            machines = wire.machines
+            yield wire
+            for machine in machines:
+                machine.podling("down", check=False)
+    finally:
+        for machine in machines:
+            # What was killed has left them; no process is in one any more.
+            leftovers.remove_cgroups(machine.instance.cgroup.lstrip("/"))
