@@ -102,7 +102,6 @@ OWN = {
     "request": struct("kubernetes.AdmissionRequest"),
     "namespaceObject": struct("kubernetes.Namespace"),
     "authorizer": struct(f"{AUTHORIZATION}.Authorizer"),
-    "authorizer.requestResource": struct(f"{AUTHORIZATION}.ResourceCheck"),
     "variables": struct(VARIABLES),
 }
 
@@ -130,6 +129,7 @@ def untyped(
     if not authorizer:
         absent.update(("authorizer", "authorizer.requestResource"))
     names = {**OWN, **dict.fromkeys(("object", "oldObject", "params"), DYN)}
+    names["authorizer.requestResource"] = struct(f"{AUTHORIZATION}.ResourceCheck")
     names = {name: type_ for name, type_ in names.items() if name not in absent}
     structures: list[Structures] = [VariableTypes(variables or {}), KubernetesTypes()]
     if not mutates:

@@ -150,9 +150,7 @@ def selection(operand: Part, field: str, own: int) -> Part:
                 return value[field]
             raise CelError(f"no such key: {field}")
         if type(value) is Optional:
-            found = _if_there(value, field)
-            at.left += not found.is_there
-            return found
+            return _reached(at, value, field)
         if hasattr(value, "select"):
             return value.select(at, field)
         return _at_key(value, field)
@@ -258,7 +256,7 @@ def indexed(operand: Part, key: Part, own: int) -> Part:
         value = _followed(operand, at, own)
         if type(value) is Optional:
             return _stepped(at, value, key, own)
-        wanted = _followed(key, at, own)
+        wanted = _followed(key, at, 1 + own)
         at.charge(1 + own)
         return _at_key(value, _qualifier(wanted))
 
@@ -279,9 +277,15 @@ def _stepped(at: Evaluation, value: Any, key: Part, own: int) -> Optional:
         return NONE
     wanted = _followed(key, at, own)
     at.charge(1 + own)
-    found = _if_there(value, _qualifier(wanted))
-    if not found.is_there:
-        at.left += 1
+    return _reached(at, value, wanted)
+
+
+def _reached(at: Evaluation, value: Any, key: Any) -> Optional:
+    found = NONE
+    try:
+        found = _if_there(value, _qualifier(key))
+    finally:
+        at.left += not found.is_there
     return found
 
 
