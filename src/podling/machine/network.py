@@ -198,7 +198,7 @@ async def set_up_service_route(services: str, address: str) -> None:
     else:
         links, _ = links_and_routes(await _run("ip", "-oneline", *own.split()))
         # What pods send to a route over loopback, IPv6 drops before nftables could refuse it.
-        to = ["local", services, "dev", "lo"] if links == ["lo"] else [services, "dev", links[0]]
+        to = ["local", services, "dev", "lo"] if links[0] == "lo" else [services, "dev", links[0]]
     if version == 6:
         # It takes a route beside one to another link, which an older podling may have left.
         await _run(*ip, "route", "flush", *_own_routes(services))

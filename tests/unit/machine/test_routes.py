@@ -69,6 +69,9 @@ def test_the_services_are_routed_to_the_link_of_the_nodes_address(
         ip("link", "add", "own", "type", "veth", "peer", "name", "wire")
         ip("link", "set", "own", "up")
         ip("address", "add", f"{OWN}/24", "dev", link)
+        # As pods' gateway it is at the end of their links, too.
+        ip("link", "add", "pod", "type", "veth", "peer", "name", "other")
+        ip("address", "add", f"{OWN}/32", "dev", "pod")
         ip("-6", "route", "add", RANGES[1], "dev", "lo", "proto", ROUTE_PROTOCOL)
         note_services(tmp_path, RANGES, "")
         for _ in range(2):
