@@ -17,7 +17,11 @@ COUNTED = {
     "apiserver/authn/certificates.py": "subjects that the cluster's authority has signed",
     "apiserver/http/local.py": "queries of the project's own parts",
 }
-OF_THE_PROJECT = {"", "type_", "annotation", "owner", "info", "rows", "shape", "target", "level"}
+OF_THE_PROJECT = {
+    *("", "type_", "annotation", "owner", "info", "rows", "shape", "target", "level"),
+    # A truth value: two entries.
+    "bindings",
+}
 """What caches without a bound are keyed by: the project's own types, and the resources, subresources and
 levels of security that it serves, of which there are so many."""
 
