@@ -318,7 +318,7 @@ class EtcdStorage(SingleWrites):
         failures = 0
         while True:
             try:
-                async with aclosing(_events(self._connection, self._revision)) as answers:
+                async with aclosing(changes_after(self._connection, self._revision)) as answers:
                     async for revision, events in answers:
                         failures, self._lost = 0, ""
                         self._hear(revision, events)
@@ -388,7 +388,7 @@ class EtcdStorage(SingleWrites):
     async def _history(self, after: int, until: int) -> Sequence[Event]:
         found: list[Event] = []
         try:
-            async with aclosing(_events(self._connection, after, prev_kv=True)) as answers:
+            async with aclosing(changes_after(self._connection, after, prev_kv=True)) as answers:
                 async for revision, events in answers:
                     found += [
                         _event(
@@ -450,7 +450,7 @@ async def read_all(connection: Connection) -> tuple[dict[bytes, pb.KeyValue], in
     return found, revision
 
 
-async def _events(
+async def changes_after(
     connection: Connection, after: int, *, prev_kv: bool = False
 ) -> AsyncGenerator[tuple[int, Sequence[pb.Event]]]:
     """Whole revisions as they are written, with the last of them. Raises CompactedError, EtcdError."""
