@@ -26,6 +26,7 @@ from podling.storage.interface import (
 )
 from ports import free_port
 
+LONG = 1500
 POD = "/registry/pods/default/neato"
 
 
@@ -213,6 +214,42 @@ async def test_a_write_whose_answer_is_lost_and_that_was_overwritten_is_not_made
         link.mend()
     assert writing.result() == made
     assert (await far.get(POD) or Record("", b"", 0)).value == b"over it"
+
+
+async def test_what_was_made_and_deleted_is_not_made_again(
+    near: EtcdStorage, far: EtcdStorage, link: Link
+) -> None:
+    """The same transaction would be made: the key is free once more."""
+    done = asyncio.Event()
+    end = near.watch("", lambda *_: done.set())
+    link.deaf = True
+    async with asyncio.TaskGroup() as tasks:
+        writing = tasks.create_task(far.create(POD, b"v1"))
+        await done.wait()
+        end()
+        made = near.revision
+        gone = await near.delete(POD, made)
+        link.cut()
+        link.mend()
+    assert writing.result() == made
+    assert (near.revision, await far.get(POD)) == (gone, None)
+
+
+async def test_a_key_is_made_at_another_member_if_the_first_is_not_there(server: str) -> None:
+    opened = await etcd.open(Connection([server, f"http://{HOST}:{free_port()}"]))
+    opened._connection._at = 1
+    await opened.create(POD, b"v1")
+    await opened.close()
+
+
+async def test_a_long_past_comes_in_parts_and_is_all_there(near: EtcdStorage, server: str) -> None:
+    """etcd sends a thousand revisions at a time to who catches up, and says each time how far it has come."""
+    last = await near.create(POD, b"v0")
+    for number in range(LONG):
+        last = await near.update(POD, str(number).encode(), last)
+    later = await etcd.open(Connection([server]))
+    assert len(await later.history("", 0)) == LONG + 1
+    await later.close()
 
 
 async def test_when_nobody_answers_the_outcome_is_unknown(

@@ -160,10 +160,10 @@ def _read_field(result: dict[str, Any], raw: int | bytes, field: FieldInfo, dept
     if shape.item is None:
         result[field.wire] = _value(raw, shape, field.format, depth)
     elif shape.holds is list:
-        result.setdefault(field.wire, []).append(_value(raw, shape.item, "", depth))
+        result.setdefault(field.wire, []).append(_value(raw, shape.item, field.format, depth))
     else:
         entry = dict(fields(_bytes(raw)))
-        value = _value(entry.get(2, b""), shape.item, "", depth)
+        value = _value(entry.get(2, b""), shape.item, field.format, depth)
         result.setdefault(field.wire, {})[_text(entry.get(1, b""))] = value
 
 

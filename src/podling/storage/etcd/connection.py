@@ -55,13 +55,18 @@ class Tls(NamedTuple):
     key: bytes | None = None
 
 
+NOT_SENT = ("failed to connect", "no leader")
+"""In the words of gRPC and etcd about what no member has begun to do."""
+
+
 class EtcdError(Exception):
     """A question was not answered; the message says why. `failed`: by a member that failed, so that another
-    may answer."""
+    may answer. `sent`: the member may do what it was asked for, now or later."""
 
     def __init__(self, message: str, failed: bool) -> None:
         super().__init__(message)
         self.failed = failed
+        self.sent = failed and not any(words in message for words in NOT_SENT)
 
 
 def target(url: str) -> tuple[str, bool]:

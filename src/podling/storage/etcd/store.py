@@ -6,8 +6,9 @@ the same etcd comes by the same watch. The writes of one transaction share its r
 
 A member that fails may have made a write that it did not answer. The same transaction is then sent to the
 next: if the first was made, the second is refused, and the watch has brought what the first wrote, whatever
-was written over it since. Only when no member answers for LONGEST, or the watch itself has a gap, is it
-unknown whether the write was made.
+was written over it since. What makes a key is not sent again: it could be made, deleted, and made once more.
+Unless the watch brings it, it is unknown whether it was made; so it is of any write when no member answers
+for LONGEST, or the watch itself has a gap.
 """
 
 from __future__ import annotations
@@ -76,6 +77,10 @@ async def open(connection: Connection, read: Read = as_it_is) -> EtcdStorage:
     found, revision = await _patiently(partial(read_all, connection))
     compacted = found.pop(COMPACTED, None)
     return EtcdStorage(connection, read, found, revision, int(compacted.value) if compacted else 0)
+
+
+class LostAnswerError(Exception):
+    """A member that failed may have made a key, or make it yet."""
 
 
 class Trail:
@@ -291,10 +296,18 @@ class EtcdStorage(SingleWrites):
                     self._leases.forget()
                     tries -= 1
                     return await ask()
+                if error.sent and any(write.revision is None for write in writes):
+                    raise LostAnswerError(str(error)) from error
                 raise
 
         try:
             answer = await _patiently(ask)
+        except LostAnswerError as lost:
+            with suppress(StorageClosedError):
+                await self.current()
+            if made := trail.made(writes):
+                return made
+            raise UnknownOutcomeError(str(lost)) from lost
         except EtcdError as error:
             failure = UnknownOutcomeError if error.failed else StorageClosedError
             raise failure(str(error)) from error
@@ -465,8 +478,9 @@ async def changes_after(
             if answer.canceled:
                 raise EtcdError(f"the watch was refused: {answer.cancel_reason}", failed=True)
             begun += answer.events
-            if not answer.fragment and not answer.created:
-                yield answer.header.revision, begun
+            if begun and not answer.fragment:
+                # What its header says is how far etcd has come: of a long past this is a part.
+                yield begun[-1].kv.mod_revision, begun
                 begun = []
 
 

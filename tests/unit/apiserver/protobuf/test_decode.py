@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api_types import every_kind, every_type
-from podling.apiserver.protobuf.wire import decode, encode_bytes, encode_varint, numbers
+from podling.apiserver.protobuf.wire import MAGIC, decode, encode_bytes, encode_text, encode_varint, numbers
 from podling.model.codec import json
 from podling.model.codec.fields import fields_of
 from podling.model.errors import Status, StatusError
@@ -22,6 +22,7 @@ from podling.model.types.authorization import SubjectAccessReview
 from podling.model.types.coordination import Lease
 from podling.model.types.core import Namespace, Secret
 from podling.model.types.pod import Pod, PodDebugContainer
+from podling.model.types.policy import PodDisruptionBudget
 
 # What `kubectl create namespace shop` of version 1.32 sends.
 NAMESPACE = bytes.fromhex(
@@ -141,3 +142,12 @@ def test_every_type_that_can_be_sent_has_numbers() -> None:
             word for word in re.findall(r"[^ ()]+", numbers()[type_.__name__]) if not word.isdecimal()
         } <= fields_of(type_).keys(), type_
     assert {type_.__name__ for type_ in types} == numbers().keys()
+
+
+def test_a_map_of_times() -> None:
+    """What kube-apiserver stores of a budget with an eviction that is not yet confirmed."""
+    time = encode_varint(1 << 3) + encode_varint(1_700_000_000)
+    taken = encode_bytes(2, encode_text(1, "p") + encode_bytes(2, time))
+    sent = encode_text(1, "policy/v1") + encode_text(2, "PodDisruptionBudget")
+    body = MAGIC + encode_bytes(1, sent) + encode_bytes(2, encode_bytes(3, taken))
+    assert decode(body, PodDisruptionBudget)["status"] == {"disruptedPods": {"p": "2023-11-14T22:13:20Z"}}
