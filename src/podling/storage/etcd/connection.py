@@ -32,6 +32,8 @@ FAILED_OVER = frozenset(
     }
 )
 """Codes of a member that failed; all others are answers."""
+NOT_SENT = ("failed to connect", "no leader")
+"""In the words of gRPC and etcd about what no member has begun to do."""
 _OPTIONS = (
     ("grpc.max_receive_message_length", LONGEST_ANSWER - 1),
     ("grpc.max_send_message_length", LONGEST_ANSWER - 1),
@@ -53,10 +55,6 @@ class Tls(NamedTuple):
     ca: bytes | None = None
     certificate: bytes | None = None
     key: bytes | None = None
-
-
-NOT_SENT = ("failed to connect", "no leader")
-"""In the words of gRPC and etcd about what no member has begun to do."""
 
 
 class EtcdError(Exception):
