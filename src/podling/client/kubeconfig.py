@@ -20,7 +20,6 @@ from urllib.parse import SplitResult, quote, urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from podling.client import plain_yaml
 from podling.client.login import Login, LoginOfFile, StandingLogin, basic, bearer, bearer_in
 from podling.client.proxies import of_environment
 from podling.client.tls import Pair, Pem, Trust, client_tls, content
@@ -406,6 +405,9 @@ def _read(paths: Sequence[Path], context: str, clock: Clock) -> Access:
 
 
 def _file(path: Path) -> _File:
+    # A podling that writes a kubeconfig does not read one.
+    from podling.client import plain_yaml
+
     try:
         text = path.read_text()
         document = plain_yaml.read(text)
