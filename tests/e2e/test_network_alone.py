@@ -18,7 +18,7 @@ from peer.server import running
 if TYPE_CHECKING:
     from e2e.alone import Alone
 
-from .alone import NODE, OWN, PODS
+from .alone import HAS_IPV6, NODE, OWN, PODS, RANGES, of_version
 
 ENFORCE = """
 import asyncio, pathlib, sys
@@ -93,6 +93,17 @@ def test_pods_keep_their_address_and_may_be_their_own_endpoint(proxied: Alone) -
     proxied.says("one 10.64.9.1", "two 10.64.9.1", address=address, where="")
     proxied.lead("plain", "client")
     proxied.says("client 10.64.9.1", address=address)
+
+
+@pytest.mark.skipif(not HAS_IPV6, reason="the kernel has no IPv6")
+def test_a_machine_without_a_default_route_refuses_over_ipv6(proxied: Alone) -> None:
+    """Where the services' addresses are routed to loopback."""
+    address = proxied.service("quiet", ipFamilies=["IPv6"])
+    for where in ("client", ""):
+        proxied.says("refused", address=address, where=where)
+    proxied.lead("quiet", "one", version=6)
+    proxied.says(f"one {of_version(PODS['client'], 6)}", address=address)
+    assert "local" in proxied.run("ip", "-6", "route", "show", "table", "all", "exact", RANGES[1])
 
 
 def test_a_client_stays_with_its_endpoint(proxied: Alone) -> None:

@@ -92,7 +92,7 @@ def proxied(alone: Alone) -> Iterator[Alone]:
     alone.run("ip", "route", "delete", "default")
 
 
-@pytest.mark.parametrize("version", [4])
+@pytest.mark.parametrize("version", VERSIONS)
 def test_each_family_of_a_service(proxied: Alone, version: int) -> None:
     """A pod keeps its address and may be its own endpoint, datagrams follow the endpoints, clients stay with
     theirs, and what nobody serves is refused."""
