@@ -26,7 +26,7 @@ async def names(api: Conversation, plural: str) -> list[str]:
 async def test_every_binding_has_its_role(api: Conversation) -> None:
     await api.server.have_default_roles()
     kinds = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
-    assert [len(await names(api, kind)) for kind in kinds] == [70, 54, 7, 7]
+    assert [len(await names(api, kind)) for kind in kinds] == [72, 57, 8, 8]
     for bindings, roles in (("clusterrolebindings", "clusterroles"), ("rolebindings", "roles")):
         found = (await api.get(f"{RBAC}/{bindings}")).body["items"]
         assert {one["roleRef"]["name"] for one in found} <= set(await names(api, roles))
