@@ -253,8 +253,18 @@ def restricting(kubernetes: Server) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def restricting_podling(podling: Server) -> Iterator[Server]:
+    """Without what nodes that have joined may do besides (`JOINING`), as in a new cluster of Kubernetes."""
+    bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+    taken = [
+        podling.ask("GET", f"{bindings}/{name}").body for name in ("podling:node", "podling:node-proxier")
+    ]
+    for one in taken:
+        assert podling.ask("DELETE", f"{bindings}/{one['metadata']['name']}").code == 200
     with populated(podling):
         yield podling
+    for one in taken:
+        metadata = {"name": one["metadata"]["name"], "annotations": one["metadata"]["annotations"]}
+        assert podling.ask("POST", bindings, {**one, "metadata": metadata}).code == 201
 
 
 def secrets() -> list[str]:
