@@ -130,6 +130,17 @@ class Kit:
                 await self.runtime.exec_sync(container_id, ["sh", "-c", _UNTIL_READY], 20)
             yield container_id
 
+    async def ended(self, container_id: str) -> pb.ContainerStatus:
+        """The status of a container whose exit was told, once the runtime itself says that it has ended; its
+        log is whole then. containerd says so when its shim is cleaned up; until then a call to stop the
+        container may be refused, or return too early."""
+        async with asyncio.timeout(20):
+            status: pb.ContainerStatus = await self.runtime.container_status(container_id)
+            while status.state != pb.CONTAINER_EXITED:
+                await asyncio.sleep(0.01)
+                status = await self.runtime.container_status(container_id)
+        return status
+
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[Ears]:
         """From when the runtime said RELIST, nothing is missed."""

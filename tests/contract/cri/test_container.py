@@ -41,19 +41,11 @@ async def test_an_exit_is_told_with_its_code(kit: Kit, does: str, code: int, rea
     async with kit.listening() as ears, kit.started(does) as container_id:
         event = await ears.next(EventKind.EXITED, container_id)
         assert event.exit_code == code
-        status = await _ended(kit, container_id)
+        status = await kit.ended(container_id)
         assert (status.exit_code, status.reason) == (code, reason)
         # Not compared with started_at: containerd takes that when its call is over, after a short container's
         # end.
         assert status.created_at < event.finished_at == status.finished_at
-
-
-async def _ended(kit: Kit, container_id: str) -> pb.ContainerStatus:
-    """Its status once the runtime itself says it has ended: stopping what has ended only waits for that."""
-    await kit.runtime.stop_container(container_id, 10)
-    status: pb.ContainerStatus = await kit.runtime.container_status(container_id)
-    assert status.state == pb.CONTAINER_EXITED
-    return status
 
 
 async def test_a_container_may_be_removed_the_moment_its_exit_is_told(kit: Kit) -> None:

@@ -47,8 +47,7 @@ async def test_a_log_has_every_line_with_its_stream_and_time(kit: Kit) -> None:
     """R-INIT-8: what an init container said is read from this file for as long as the pod is there."""
     async with kit.listening() as ears, kit.started("prints") as container_id:
         await ears.next(EventKind.EXITED, container_id)
-        await kit.runtime.stop_container(container_id, 10)
-        path = Path((await kit.runtime.container_status(container_id)).log_path)
+        path = Path((await kit.ended(container_id)).log_path)
         assert path == kit.log_directory / "prints.log"
         lines = [_LINE.fullmatch(line) for line in path.read_text().splitlines()]
         assert sorted(line.group(2, 3) if line else () for line in lines) == [

@@ -63,7 +63,7 @@ async def test_an_image_built_here_is_pushed_pulled_and_runs(
         container_id = await runtime.create_container(sandbox_id, container, config)
         await runtime.start_container(container_id)
         assert (await ears.next(EventKind.EXITED, container_id)).exit_code == 0
-        await runtime.stop_container(container_id, 10)
+        await containerd_kit.ended(container_id)
         assert "stdout F pulled" in (containerd_kit.log_directory / "exits-0.log").read_text()
     await runtime.remove_image(reference)
     assert await runtime.image_status(reference) is None
