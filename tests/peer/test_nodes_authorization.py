@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from peer import control_plane
 from peer.server import Server
 from podling.apiserver.authz.authorizers import Authorizer, Decision, opinion_of
 from podling.apiserver.authz.modes import authorizers_of, by_modes
@@ -253,18 +254,8 @@ def restricting(kubernetes: Server) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def restricting_podling(podling: Server) -> Iterator[Server]:
-    """Without what nodes that have joined may do besides (`JOINING`), as in a new cluster of Kubernetes."""
-    bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
-    taken = [
-        podling.ask("GET", f"{bindings}/{name}").body for name in ("podling:node", "podling:node-proxier")
-    ]
-    for one in taken:
-        assert podling.ask("DELETE", f"{bindings}/{one['metadata']['name']}").code == 200
-    with populated(podling):
+    with control_plane.without_rights_of_joined_nodes(podling), populated(podling):
         yield podling
-    for one in taken:
-        metadata = {"name": one["metadata"]["name"], "annotations": one["metadata"]["annotations"]}
-        assert podling.ask("POST", bindings, {**one, "metadata": metadata}).code == 201
 
 
 def secrets() -> list[str]:
