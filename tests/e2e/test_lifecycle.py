@@ -202,6 +202,16 @@ def test_two_podlings_do_not_touch_each_other(podling: Podling, fresh: Podling) 
     assert podling.kubectl("get", "--raw", "/readyz").stdout == "ok"
 
 
+def test_a_first_start_has_nothing_to_complain_of(make_podling: Callable[[], Podling]) -> None:
+    """No part looks for what another is about to make. A machine that is busy may hold the loop."""
+    podling = make_podling()
+    podling.up()
+    podling.kubectl("wait", "--for=condition=Ready", "node", "--all", "--timeout=60s", timeout=70)
+    podling.command("down")
+    lines = podling.instance.log_file.read_text().splitlines()
+    assert [line for line in lines if "podling.process.watchdog" not in line] == ["Stopping pods"]
+
+
 def test_a_port_in_use_is_named(make_podling: Callable[[], Podling]) -> None:
     podling = make_podling()
     with socket.create_server(("127.0.0.1", podling.port)):

@@ -14,6 +14,7 @@ from podling.process.mounts import (
     bind_mount,
     mount_tmpfs,
     mounts_under,
+    overlay_works,
     read_mounts,
     unmount,
     unmount_under,
@@ -146,3 +147,25 @@ def test_a_bind_mount_shows_the_source_and_may_be_read_only(place: Path) -> None
 def test_mounting_on_nothing_says_what_failed(place: Path) -> None:
     with pytest.raises(FileNotFoundError, match="mount tmpfs"):
         mount_tmpfs(place / "missing")
+
+
+@pytest.mark.parametrize(
+    ("taken", "asked"),
+    [({",volatile"}, [",volatile"]), ({""}, [",volatile", ""]), (set[str](), [",volatile", ""])],
+    ids=["since Linux 5.10", "before", "nowhere"],
+)
+def test_a_trial_of_overlays_does_not_wait_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: set[str], asked: list[str]
+) -> None:
+    tried: list[str] = []
+
+    def layers(base: Path) -> str:
+        return f"lowerdir={base}/lower,upperdir={base}/upper,workdir={base}/work"
+
+    def mount(_kind: str, target: Path, _flags: int, options: str) -> int:
+        tried.append(options.removeprefix(layers(target.parent)))
+        return 0 if tried[-1] in taken else -1
+
+    monkeypatch.setattr("podling.process.mounts._mount", mount)
+    assert overlay_works(tmp_path) == bool(taken)
+    assert tried == asked
