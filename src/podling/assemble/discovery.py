@@ -17,8 +17,9 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from podling.client.client import Client
-from podling.client.https import HttpsTransport, Wire
+from podling.client.https import HttpsTransport
 from podling.client.login import StandingLogin, bearer
+from podling.client.route import Wire
 from podling.client.tls import Pair, Trust, client_tls
 from podling.machine.start import StartError
 from podling.model.errors import StatusError

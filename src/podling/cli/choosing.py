@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 async def chosen_pod(pods: Sequence[Pod]) -> Pod:
     """By its number or a part of its name. Raises WishError when there is none, or no answer."""
     from podling.debug.container import WishError
-    from podling.remote import terminal
+    from podling.remote import keyboard
 
     if not pods:
         raise WishError("there are no pods here: name another namespace with -n")
@@ -26,7 +26,7 @@ async def chosen_pod(pods: Sequence[Pod]) -> Pod:
     while len(left) != 1:
         rows = [[numbers[pod.metadata.name], pod.metadata.name, pod.status.phase] for pod in left or pods]
         _say("\n".join(aligned(rows)))
-        answer = await terminal.asked("Which pod? Its number or a part of its name: ")
+        answer = await keyboard.asked("Which pod? Its number or a part of its name: ")
         if not answer:
             raise WishError("which pod? Give its name: podling debug POD")
         left = [pod for pod in pods if answer in (numbers[pod.metadata.name], pod.metadata.name)]
@@ -37,7 +37,7 @@ async def chosen_pod(pods: Sequence[Pod]) -> Pod:
 async def chosen_session(running: Sequence[DebugSession]) -> str:
     """The name of the container to attach to; empty for a new one."""
     from podling.model.time import SystemClock
-    from podling.remote import terminal
+    from podling.remote import keyboard
 
     now = SystemClock().now()
     rows = [
@@ -45,7 +45,7 @@ async def chosen_session(running: Sequence[DebugSession]) -> str:
     ]
     _say("\n".join(["Sessions that run in this pod:", *aligned(rows)]))
     while True:
-        answer = await terminal.asked("Attach to which? Its number or name, Enter for 1, n for a new one: ")
+        answer = await keyboard.asked("Attach to which? Its number or name, Enter for 1, n for a new one: ")
         if answer in ("n", "new", None):
             return ""
         for number, one in enumerate(running, 1):

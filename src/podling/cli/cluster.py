@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 ERROR, TIMED_OUT, NOT_STARTED = 1, 124, 125
 """Exit codes of commands that wait for a container; any other is the container's own."""
+INTERRUPTED = 130
+"""As shells say it of SIGINT."""
 
 
 class Asked(NamedTuple):
@@ -107,15 +109,16 @@ def ask(
     """Run `work` on the cluster and exit with what it returns; what goes wrong is said, with an exit code.
     `first` is what `work` asks for before all else, if that is known: it is sent before what `work` needs is
     imported."""
+    try:
+        sent = cluster.access.send_first(first.path, first.query) if first.path else None
+    except OSError as error:
+        fail(str(error))
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
 
     async def asked() -> int:
-        transport = cluster.access.transport()
+        transport = cluster.access.transport(sent)
         try:
-            if first.path:
-                try:
-                    await transport.begin(first.path, first.query)
-                except OSError as error:
-                    return tell(str(error))
             return await _told(transport, work)
         finally:
             await transport.close()

@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from podling.client.dial import keep_alive
+from podling.client.route import keep_alive
 
 CONNECT_WITHIN = 2.0
 """Seconds until a server that does not take a connection is passed over."""

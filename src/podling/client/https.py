@@ -11,17 +11,19 @@ import asyncio
 import ssl
 import time
 import zlib
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any, NamedTuple
-from urllib.parse import SplitResult, urlencode, urlsplit
+from typing import Any
+from urllib.parse import urlsplit
 
 import h11
 
-from podling.client.dial import Factory, Route, dial
+from podling.client.dial import Factory, dial
+from podling.client.first import First
+from podling.client.lines import Line, OfSocket, OfStreams
 from podling.client.login import Login, Shown
+from podling.client.route import PLAIN, Query, Wire, target
 from podling.client.transport import JSON, Answer
-from podling.process.tls import Reread
 
 DEADLINE = 60.0
 """Seconds for one exchange, as many as after which kube-apiserver gives up a request."""
@@ -35,26 +37,6 @@ GZIP = 16 + zlib.MAX_WBITS
 UNAUTHORIZED = 401
 
 
-class Wire(NamedTuple):
-    """Further properties of a connection. `server_name` is the name in the server's certificate if it differs
-    from the address; `proxy` is a URL, which may have user and password, and `trusting` whom one of https is
-    believed; `headers` go with every request."""
-
-    server_name: str | None = None
-    proxy: SplitResult | None = None
-    compressed: bool = True
-    headers: tuple[tuple[str, str], ...] = ()
-    trusting: Reread[ssl.SSLContext] | None = None
-
-    def route(self, server: SplitResult) -> Route:
-        """The way to the server at this URL."""
-        tls = self.trusting.get() if self.trusting else None
-        return Route(server, self.server_name, self.proxy, tls)
-
-
-PLAIN = Wire()
-
-
 class Incomplete(OSError):
     """The server ended the connection in the middle of its answer."""
 
@@ -62,28 +44,35 @@ class Incomplete(OSError):
 class Connection:
     """One connection, for one request after the other. `tls` is what it was made with."""
 
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tls: ssl.SSLContext
-    ) -> None:
+    def __init__(self, line: Line, tls: ssl.SSLContext) -> None:
         self.tls = tls
-        self._reader = reader
-        self._writer = writer
+        self._line = line
         self._http = h11.Connection(h11.CLIENT)
         self._used = time.monotonic()
 
+    @classmethod
+    def of_first(cls, first: First, headers: list[tuple[str, str]]) -> Connection:
+        """That of a request which was sent, with these headers."""
+        made = cls(OfSocket(first.connection), first.tls)
+        made._bytes("GET", first.target, headers, None)
+        return made
+
     def is_fresh(self) -> bool:
         """Whether the server still waits for a request."""
-        is_open = not self._reader.at_eof() and not self._writer.is_closing()
-        return is_open and time.monotonic() - self._used < LONGEST_IDLE
+        return self._line.is_open() and time.monotonic() - self._used < LONGEST_IDLE
 
-    def send(self, method: str, target: str, headers: list[tuple[str, str]], body: bytes | None) -> None:
+    async def send(
+        self, method: str, target: str, headers: list[tuple[str, str]], body: bytes | None
+    ) -> None:
         """The request."""
+        await self._line.send(self._bytes(method, target, headers, body))
+
+    def _bytes(self, method: str, target: str, headers: list[tuple[str, str]], body: bytes | None) -> bytes:
         length = [("Content-Length", str(len(body)))] if body is not None else []
         events: list[h11.Event] = [h11.Request(method=method, target=target, headers=[*headers, *length])]
         if body:
             events.append(h11.Data(data=body))
-        for event in (*events, h11.EndOfMessage()):
-            self._writer.write(self._http.send(event) or b"")
+        return b"".join(self._http.send(event) or b"" for event in (*events, h11.EndOfMessage()))
 
     async def head(self) -> h11.Response:
         """Of the answer. Raises OSError when the server ends the connection or speaks no HTTP."""
@@ -128,17 +117,17 @@ class Connection:
 
     def close(self) -> None:
         """Nothing is on its way that would be worth a farewell."""
-        self._writer.transport.abort()
+        self._line.close()
 
     async def closed(self) -> None:
         with suppress(OSError):
-            await self._writer.wait_closed()
+            await self._line.closed()
 
     async def _receive(self) -> Any:
         data = b"-"
         try:
             while (event := self._http.next_event()) is h11.NEED_DATA:
-                data = await self._reader.read(PIECE)
+                data = await self._line.read(PIECE)
                 if not data and self._http.their_state is h11.SEND_RESPONSE:
                     raise ConnectionResetError("the server ended the connection")
                 self._http.receive_data(data)
@@ -153,23 +142,26 @@ class HttpsTransport:
     """Keeps connections open between calls. A request answered 401 was not carried out, so it is sent once
     more if `login` has another credential. `deadline` is in seconds."""
 
-    def __init__(self, server: str, login: Login, wire: Wire = PLAIN, *, deadline: float = DEADLINE) -> None:
+    def __init__(
+        self,
+        server: str,
+        login: Login,
+        wire: Wire = PLAIN,
+        *,
+        deadline: float = DEADLINE,
+        first: First | None = None,
+    ) -> None:
+        """`first` was sent before; who asks for the same gets its answer."""
         self.login = login
         self._server = server.rstrip("/")
         self._url = urlsplit(self._server)
         self._wire = wire
         self._deadline = deadline
         self._idle: list[Connection] = []
-        self._begun: tuple[str, Connection] | None = None
-
-    async def begin(self, path: str, query: Mapping[str, str]) -> None:
-        """Send a GET whose answer the next `request` for the same waits for, so that what decodes it can be
-        imported while it is on its way. Raises OSError."""
-        target, shown = self.target(path, query), await self.login.present()
-        try:
-            self._begun = target, await self._sent(shown, "GET", target, [], None)
-        except OSError as error:
-            raise OSError(f"{self._server}: {error}") from error
+        self._first: tuple[str, Connection] | None = None
+        if first is not None:
+            headers = self._wire.head(self._url, Shown("", first.tls))
+            self._first = first.target, Connection.of_first(first, headers)
 
     async def request(
         self, method: str, path: str, query: Mapping[str, str], body: bytes | None, content_type: str = JSON
@@ -209,16 +201,13 @@ class HttpsTransport:
                 raise refused
             shown = other
 
-    def target(self, path: str, query: Mapping[str, str] | Sequence[tuple[str, str]]) -> str:
+    def target(self, path: str, query: Query) -> str:
         """What a request line names."""
-        base = self._url
-        asked = "&".join(part for part in (base.query, urlencode(query)) if part)
-        return (base.path + path or "/") + (f"?{asked}" if asked else "")
+        return target(self._url, path, query)
 
     def head(self, shown: Shown) -> list[tuple[str, str]]:
         """The headers of every request."""
-        login = [("Authorization", shown.authorization)] if shown.authorization else []
-        return [("Host", self._url.netloc), ("User-Agent", "podling"), *self._wire.headers, *login]
+        return self._wire.head(self._url, shown)
 
     async def connect(self, shown: Shown, factory: Factory) -> asyncio.Transport:
         """A connection of its own, such as for an upgrade, whose protocol `factory` makes. Raises OSError."""
@@ -229,9 +218,9 @@ class HttpsTransport:
 
     async def close(self) -> None:
         idle, self._idle = self._idle, []
-        if self._begun:
+        if self._first:
             # Nobody has waited for it.
-            idle.append(self._begun[1])
+            idle.append(self._first[1])
         for connection in idle:
             connection.close()
         for connection in idle:
@@ -244,8 +233,8 @@ class HttpsTransport:
         """The head of the answer. The connection is kept when the answer was read to its end."""
         connection = None
         try:
-            if self._begun and (method, target) == ("GET", self._begun[0]):
-                (_, connection), self._begun = self._begun, None
+            if self._first and (method, target) == ("GET", self._first[0]):
+                (_, connection), self._first = self._first, None
             else:
                 connection = await self._sent(shown, method, target, headers, body)
             yield connection, await connection.head()
@@ -263,9 +252,8 @@ class HttpsTransport:
     ) -> Connection:
         """The connection on which the request is on its way."""
         connection = await self._connection(shown.tls)
-        encodings = [("Accept-Encoding", "gzip")] if self._wire.compressed else []
         try:
-            connection.send(method, target, [*self.head(shown), ("Accept", JSON), *encodings, *headers], body)
+            await connection.send(method, target, [*self.head(shown), *self._wire.accepted(), *headers], body)
         except BaseException:
             connection.close()
             raise
@@ -281,4 +269,4 @@ class HttpsTransport:
         reader = asyncio.StreamReader(PIECE, loop)
         protocol = asyncio.StreamReaderProtocol(reader)
         transport = await dial(self._wire.route(self._url), tls, lambda: protocol)
-        return Connection(reader, asyncio.StreamWriter(transport, protocol, reader, loop), tls)
+        return Connection(OfStreams(reader, asyncio.StreamWriter(transport, protocol, reader, loop)), tls)

@@ -22,13 +22,15 @@ from msgspec.structs import replace
 
 from podling.client.login import Login, LoginOfFile, StandingLogin, basic, bearer, bearer_in
 from podling.client.proxies import of_environment
+from podling.client.route import Query, Wire
 from podling.client.tls import Pair, Pem, Trust, client_tls, content
 from podling.model.time import Clock, SystemClock
 from podling.process.tls import Reread
 
 if TYPE_CHECKING:
     from podling.client.exec_plugin import Plugin
-    from podling.client.https import HttpsTransport, Wire
+    from podling.client.first import First
+    from podling.client.https import HttpsTransport
     from podling.client.oidc import Issuer
 
 T = TypeVar("T")
@@ -308,10 +310,17 @@ class Access(msgspec.Struct, frozen=True):
     wire: Wire
     namespace: str = "default"
 
-    def transport(self) -> HttpsTransport:
+    def send_first(self, path: str, query: Query) -> First | None:
+        """As `client/first.py`."""
+        from podling.client import first
+
+        return first.send(self.server, self.login, self.wire, path, query)
+
+    def transport(self, first: First | None = None) -> HttpsTransport:
+        """`first`: the request that was sent before, if one was."""
         from podling.client.https import HttpsTransport
 
-        return HttpsTransport(self.server, self.login, self.wire)
+        return HttpsTransport(self.server, self.login, self.wire, first=first)
 
 
 def write_joined(path: Path, name: str, server: str, certificate_authority: bytes, pair: Path) -> None:
@@ -432,9 +441,6 @@ def _any_yaml(text: str) -> Any:
 
 
 def _access(files: Sequence[_File], context: str, clock: Clock) -> Access:
-    # A podling that writes a kubeconfig does not connect by one.
-    from podling.client.https import Wire
-
     chosen = context or next(filter(None, (file.document.get("current-context") for file in files)), None)
     if not chosen:
         raise FieldError("current-context", "missing, so that no context is chosen")

@@ -40,8 +40,11 @@ class StandingLogin:
         self._tls = tls
         self._authorization = authorization
 
-    async def present(self) -> Shown:
+    def standing(self) -> Shown:
         return Shown(self._authorization.get(), self._tls.get())
+
+    async def present(self) -> Shown:
+        return self.standing()
 
     async def renew(self, refused: Shown) -> Shown | None:
         shown = await self.present()
@@ -52,13 +55,19 @@ class LoginOfFile:
     """That of a kubeconfig, which is read again when it was replaced."""
 
     def __init__(self, current: Callable[[], Login]) -> None:
-        self._current = current
+        self.current = current
 
     async def present(self) -> Shown:
-        return await self._current().present()
+        return await self.current().present()
 
     async def renew(self, refused: Shown) -> Shown | None:
-        return await self._current().renew(refused)
+        return await self.current().renew(refused)
+
+
+def at_hand(login: Login) -> Shown | None:
+    """The current credentials where nobody has to be asked for them."""
+    current = login.current() if isinstance(login, LoginOfFile) else login
+    return current.standing() if isinstance(current, StandingLogin) else None
 
 
 def bearer(token: str) -> str:

@@ -20,6 +20,7 @@ import yaml
 
 from podling.client.login import Shown, StandingLogin, basic, bearer
 from podling.client.proxies import of_environment
+from podling.client.route import Wire
 from podling.client.tls import Pair, Trust, client_tls
 from podling.model.time import Clock
 from podling.process.tls import Reread
@@ -155,7 +156,7 @@ class OidcLogin:
     ) -> tuple[bytes, int]:
         """The answer and its code."""
         # A server reads kubeconfigs, too, and has no use for HTTP's client.
-        from podling.client.https import HttpsTransport, Wire
+        from podling.client.https import HttpsTransport
 
         tls = client_tls(self._issuer.trust, Pair())
         wire = Wire(proxy=of_environment(urlsplit(url), os.environ), trusting=tls)

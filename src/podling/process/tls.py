@@ -6,7 +6,6 @@ what is made of files again when they were replaced.
 
 from __future__ import annotations
 
-import logging
 import ssl
 import sys
 import threading
@@ -16,8 +15,6 @@ from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
-
-log = logging.getLogger(__name__)
 
 OUT_OF_TIME_TOO = 0x200000
 """X509_V_FLAG_NO_CHECK_TIME of OpenSSL, for which `ssl` has no name."""
@@ -72,8 +69,13 @@ class Reread(Generic[T]):
             try:
                 self._made = self._make()
             except (OSError, ValueError) as error:
+                # Not before: a command's first request does not wait for it.
+                import logging
+
                 names = ", ".join(str(file) for file in self._files)
-                log.warning("what has replaced %s cannot be used, the old stays in use: %s", names, error)
+                logging.getLogger(__name__).warning(
+                    "what has replaced %s cannot be used, the old stays in use: %s", names, error
+                )
         return self._made
 
     def _look(self) -> list[_Stamp]:

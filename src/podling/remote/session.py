@@ -8,7 +8,7 @@ from contextlib import aclosing, nullcontext, suppress
 from typing import NamedTuple
 
 from podling.debug.joined import before
-from podling.remote import terminal
+from podling.remote import keyboard, terminal
 from podling.remote.beside import beside
 from podling.remote.recording import Unrecorded
 from podling.remote.streams import Command, Ended
@@ -39,7 +39,7 @@ async def converse(
     `log` has what the container printed before, if the attach does not show it. `passes_end`: the command is
     told that its input has ended."""
     shown = _Shown(recording, raw=raw)
-    with terminal.raw(STDIN) if raw else nullcontext():
+    with keyboard.raw(STDIN) if raw else nullcontext():
         typed = _typed(command, recording, shown.has_begun, passes_end)
         inward = [typed, *([_sized(command, recording)] if raw else [])]
         outward = [
@@ -98,7 +98,7 @@ async def _typed(command: Command, recording: Unrecorded, has_begun: asyncio.Eve
     # What is answered to it stands in no log then: there nobody can tell errors from output.
     await has_begun.wait()
     with suppress(Disconnected):
-        await terminal.read_all(STDIN, pass_on)
+        await keyboard.read_all(STDIN, pass_on)
         if passes_end:
             stdin.end()
 
@@ -108,7 +108,7 @@ async def _sized(command: Command, recording: Unrecorded) -> None:
     with suppress(Disconnected):
         if first := terminal.size(STDIN):
             await command.resize(first.columns + 1, first.rows)
-        async with aclosing(terminal.sizes(STDIN)) as sizes:
+        async with aclosing(keyboard.sizes(STDIN)) as sizes:
             async for columns, rows in sizes:
                 recording.sized(columns, rows)
                 await command.resize(columns, rows)

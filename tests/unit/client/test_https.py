@@ -12,9 +12,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from podling.client import https
-from podling.client.dial import Route, dial
+from podling.client.dial import dial
 from podling.client.https import HttpsTransport
 from podling.client.login import StandingLogin
+from podling.client.route import Route
 from podling.client.tls import Pair, Trust, client_tls
 from podling.process.tls import Reread
 
@@ -60,38 +61,6 @@ async def test_a_server_that_ends_in_the_middle_is_an_error() -> None:
     async with transport(half) as made:
         with pytest.raises(OSError):
             await made.request("GET", "/readyz", {}, None)
-
-
-async def test_what_was_begun_is_taken_by_who_asks_for_it() -> None:
-    """The request is at the server before anybody waits for its answer, and is made once; another one is
-    another; nothing is left of one that nobody asked for."""
-    asked: list[bytes] = []
-    gate = asyncio.Event()
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append(b"x")
-        await gate.wait()
-        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
-        await writer.drain()
-
-    async with transport(answer) as made:
-        await made.begin("/api", {"a": "b"})
-        gate.set()
-        assert (await made.request("GET", "/other", {}, None))[2] == b"ok"
-        assert (await made.request("GET", "/api", {"a": "b"}, None))[2] == b"ok"
-        assert len(asked) == 2
-        assert (await made.request("GET", "/api", {"a": "b"}, None))[2] == b"ok"
-        assert len(asked) == 3
-        await made.begin("/api", {})
-    async with transport(silence, deadline=0.05) as made:
-        await made.begin("/api", {})
-        with pytest.raises(OSError, match="in time"):
-            await made.request("GET", "/api", {}, None)
-        await made.begin("/again", {})
-        await made.close()
-    nobody = HttpsTransport("http://127.0.0.1:1", StandingLogin(client_tls(Trust(), Pair()), Reread([], str)))
-    with pytest.raises(OSError, match="http://127\\.0\\.0\\.1:1: "):
-        await nobody.begin("/api", {})
 
 
 async def test_many_streams_leave_room_for_requests() -> None:

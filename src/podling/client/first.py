@@ -1,0 +1,55 @@
+"""The first request of a command. It is sent by a plain socket, before asyncio and the parser of its answer
+are imported: they take as long as all that a request needs.
+
+It is for who needs nobody else before the server: no proxy, no login that has to ask.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from podling.client.login import Login, at_hand
+from podling.client.route import CONNECT_TIMEOUT, Query, Wire, keep_alive, target
+
+
+class First(NamedTuple):
+    """A GET that is on its way."""
+
+    target: str
+    connection: socket.socket
+    """One of `ssl` if the server speaks TLS."""
+    tls: ssl.SSLContext
+
+
+def send(server: str, login: Login, wire: Wire, path: str, query: Query) -> First | None:
+    """GET `path`. None where it needs more than a socket. Raises OSError."""
+    shown = at_hand(login)
+    if shown is None or wire.proxy is not None:
+        return None
+    url = urlsplit(server.rstrip("/"))
+    asked = target(url, path, query)
+    headers = [*wire.head(url, shown), *wire.accepted()]
+    # What no request line or header may have is refused where all other requests are made.
+    if " " in asked or not all(text.isascii() and text.isprintable() for text in (asked, *map(str, headers))):
+        return None
+    lines = [f"GET {asked} HTTP/1.1", *(f"{name}: {value}" for name, value in headers), "", ""]
+    request = "\r\n".join(lines).encode()
+    route, connection = wire.route(url), None
+    try:
+        connection = socket.create_connection((route.host, route.port), CONNECT_TIMEOUT)
+        keep_alive(connection)
+        if route.name is not None:
+            connection = shown.tls.wrap_socket(connection, server_hostname=route.name)
+        connection.sendall(request)
+        return First(asked, connection, shown.tls)
+    except BaseException as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, TimeoutError):
+            raise OSError(f"{server}: {route.authority} does not take a connection") from error
+        if isinstance(error, OSError):
+            raise OSError(f"{server}: {error}") from error
+        raise

@@ -1,0 +1,101 @@
+"""A connection's bytes, in and out: of asyncio's streams, or of a socket that was connected without asyncio,
+whose TLS asyncio could not take over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Line(Protocol):
+    def is_open(self) -> bool:
+        """Whether the server has not ended it."""
+        ...
+
+    async def read(self, most: int) -> bytes:
+        """What has come; b"" at the end. Raises OSError."""
+        ...
+
+    async def send(self, data: bytes) -> None:
+        """Raises OSError."""
+        ...
+
+    def close(self) -> None: ...
+
+    async def closed(self) -> None: ...
+
+
+class OfStreams:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    def is_open(self) -> bool:
+        return not self._reader.at_eof() and not self._writer.is_closing()
+
+    async def read(self, most: int) -> bytes:
+        return await self._reader.read(most)
+
+    async def send(self, data: bytes) -> None:
+        self._writer.write(data)
+
+    def close(self) -> None:
+        self._writer.transport.abort()
+
+    async def closed(self) -> None:
+        await self._writer.wait_closed()
+
+
+class OfSocket:
+    def __init__(self, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        self._socket = connection
+
+    def is_open(self) -> bool:
+        # Nothing is to come before the next request but the end; after a ticket of TLS another connection is
+        # made.
+        come = select.poll()
+        come.register(self._socket, select.POLLIN)
+        return not come.poll(0)
+
+    async def read(self, most: int) -> bytes:
+        return await self._done(lambda: self._socket.recv(most), reads=True)
+
+    async def send(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[await self._done(lambda: self._socket.send(view), reads=False) :]  # noqa: B023
+
+    def close(self) -> None:
+        self._socket.close()
+
+    async def closed(self) -> None: ...
+
+    async def _done(self, act: Callable[[], T], *, reads: bool) -> T:
+        while True:
+            try:
+                return act()
+            # TLS may have to read before it can write, and the other way round.
+            except ssl.SSLWantReadError:
+                await self._ready(reads=True)
+            except ssl.SSLWantWriteError:
+                await self._ready(reads=False)
+            except BlockingIOError:
+                await self._ready(reads=reads)
+
+    async def _ready(self, *, reads: bool) -> None:
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
+        add, remove = (
+            (loop.add_reader, loop.remove_reader) if reads else (loop.add_writer, loop.remove_writer)
+        )
+        add(self._socket, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            remove(self._socket)

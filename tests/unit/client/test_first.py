@@ -1,0 +1,180 @@
+"""The first request of a command: sent by a socket, answered on the loop, and its connection kept."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+
+from podling.client import first, https, kubeconfig
+from podling.client.https import HttpsTransport
+from podling.client.lines import OfSocket
+from podling.client.login import StandingLogin
+from podling.client.route import PLAIN, Wire
+from podling.client.tls import Pair, Trust, client_tls
+from podling.process.tls import Reread
+
+if TYPE_CHECKING:
+    from unit.client.conftest import Doorman
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@pytest.fixture
+def login() -> StandingLogin:
+    return StandingLogin(client_tls(Trust(insecure=True), Pair()), Reread([], lambda: "Bearer x"))
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        made.settimeout(5)
+        yield made
+
+
+def url_of(listener: socket.socket) -> str:
+    return f"http://127.0.0.1:{listener.getsockname()[1]}/base"
+
+
+def test_it_says_what_all_requests_say(listener: socket.socket, login: StandingLogin) -> None:
+    wire = Wire(headers=(("Impersonate-User", "ada"),))
+    sent = first.send(url_of(listener), login, wire, "/api", {"a": "b c"})
+    assert sent is not None and sent.target == "/base/api?a=b+c"
+    peer, _ = listener.accept()
+    with peer, sent.connection:
+        head, *headers = peer.recv(65536).decode().split("\r\n")
+    assert head == "GET /base/api?a=b+c HTTP/1.1"
+    assert headers == [
+        f"Host: 127.0.0.1:{listener.getsockname()[1]}",
+        "User-Agent: podling",
+        "Impersonate-User: ada",
+        "Authorization: Bearer x",
+        "Accept: application/json",
+        "Accept-Encoding: gzip",
+        "",
+        "",
+    ]
+
+
+async def test_its_answer_goes_to_who_asks_for_it(listener: socket.socket, login: StandingLogin) -> None:
+    """Once; another request is another, on the same connection if that is free."""
+    url = url_of(listener)
+    made = HttpsTransport(url, login, first=first.send(url, login, PLAIN, "/api", {}))
+    peer, _ = listener.accept()
+
+    def serve() -> list[bytes]:
+        with peer:
+            asked = [peer.recv(65536)]
+            # In pieces, so that the loop has to wait for them.
+            peer.sendall(ANSWER[:30])
+            peer.sendall(ANSWER[30:])
+            asked.append(peer.recv(65536))
+            peer.sendall(ANSWER)
+        return [one.partition(b" HTTP")[0] for one in asked]
+
+    async with asyncio.TaskGroup() as tasks:
+        serving = tasks.create_task(asyncio.to_thread(serve))
+        assert (await made.request("GET", "/api", {}, None))[2] == b"ok"
+        assert (await made.request("PUT", "/api", {}, b"body"))[2] == b"ok"
+        assert await serving == [b"GET /base/api", b"PUT /base/api"]
+        # The server has ended it meanwhile.
+        again = tasks.create_task(made.request("GET", "/api", {}, None))
+        other, _ = await asyncio.to_thread(listener.accept)
+        with other:
+            other.sendall(ANSWER)
+            assert (await again)[2] == b"ok"
+    await made.close()
+
+
+async def test_over_tls_its_connection_is_kept(doorman: Doorman, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server believes its certificate."""
+    pair = doorman.authority.client("client", "ada")
+    user = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
+    access = kubeconfig.read(doorman.kubeconfig(user))
+    sent = await asyncio.to_thread(access.send_first, "/api", {})
+    assert sent is not None and isinstance(sent.connection, ssl.SSLSocket)
+
+    async def refuse(*arguments: object) -> None:
+        raise AssertionError("another connection was made")
+
+    monkeypatch.setattr(https, "dial", refuse)
+    made = access.transport(sent)
+    assert (await made.request("GET", "/api", {}, None))[2] == b"come in"
+    assert (await made.request("POST", "/api", {}, b"body"))[2] == b"come in"
+    assert doorman.who == [("ada", ""), ("ada", "")]
+    await made.close()
+
+
+async def test_nobody_waits_for_a_server_that_does_not_answer(
+    listener: socket.socket, login: StandingLogin
+) -> None:
+    url = url_of(listener)
+    made = HttpsTransport(url, login, deadline=0.05, first=first.send(url, login, PLAIN, "/api", {}))
+    with pytest.raises(OSError, match="in time"):
+        await made.request("GET", "/api", {}, None)
+    peer, _ = listener.accept()
+    with peer:
+        assert peer.recv(65536) and peer.recv(1) == b""
+    unasked = HttpsTransport(url, login, first=first.send(url, login, PLAIN, "/api", {}))
+    peer, _ = listener.accept()
+    await unasked.close()
+    with peer:
+        assert peer.recv(65536) and peer.recv(1) == b""
+
+
+async def test_a_socket_that_takes_no_more_is_waited_for() -> None:
+    """Much is sent whole, in order, to a peer that reads slowly; it is read as it comes, to the end."""
+    near, far = socket.socketpair()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    line, much = OfSocket(near), bytes(range(256)) * 4096
+    with far:
+
+        def read() -> bytes:
+            said = b""
+            while len(said) < len(much):
+                said += far.recv(10_000)
+            return said
+
+        async with asyncio.TaskGroup() as tasks:
+            reading = tasks.create_task(asyncio.to_thread(read))
+            await line.send(much)
+            assert await reading == much
+            assert line.is_open()
+            waiting = tasks.create_task(line.read(10))
+            await asyncio.sleep(0)
+            far.sendall(b"x")
+            assert await waiting == b"x"
+    assert await line.read(10) == b"" and not line.is_open()
+    line.close()
+
+
+def test_who_has_to_ask_somebody_else_first_sends_nothing(
+    listener: socket.socket, login: StandingLogin, absent_doorman: Doorman
+) -> None:
+    """A proxy, a program that logs in, and what is no request: the transport does it, or refuses it."""
+    url = url_of(listener)
+    through = Wire(proxy=urlsplit("http://127.0.0.1:1"))
+    assert first.send(url, login, through, "/api", {}) is None
+    assert first.send(url, login, PLAIN, "/api/a b", {}) is None
+    assert first.send(url, login, PLAIN, "/api\r\nX: y", {}) is None
+    assert first.send(url, login, Wire(headers=(("Impersonate-User", "ä"),)), "/api", {}) is None
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "true", "interactiveMode": "Never"}
+    absent = kubeconfig.read(absent_doorman.kubeconfig({"exec": plugin}, server=url))
+    assert absent.send_first("/api", {}) is None
+
+
+def test_a_server_that_cannot_be_reached_is_named(login: StandingLogin) -> None:
+    with pytest.raises(OSError, match=r"^http://127\.0\.0\.1:1: \[Errno 111\]"):
+        first.send("http://127.0.0.1:1", login, PLAIN, "/api", {})
+
+
+async def test_a_server_of_another_authority_is_not_asked(doorman: Doorman) -> None:
+    access = kubeconfig.read(doorman.kubeconfig({"token": "secret"}, **{"certificate-authority": None}))
+    with pytest.raises(OSError, match="certificate verify failed"):
+        await asyncio.to_thread(access.send_first, "/api", {})
+    assert not doorman.asked
