@@ -9,14 +9,14 @@ from typing import Any
 import podling.storage.etcd.etcd_pb2 as pb
 from podling.apiserver.kinds.kind import storage_key
 from podling.apiserver.protobuf.wire import MAGIC, decode
-from podling.assemble.etcd_certificates import fault_of
+from podling.assemble.etcd_certificates import fault_of, tls_of
 from podling.assemble.settle import EtcdOptions
 from podling.machine.start import StartError
 from podling.model.codec import json
 from podling.model.errors import StatusError
 from podling.model.scheme import RESOURCES
 from podling.model.types.meta import KubeObject
-from podling.storage.etcd.connection import Connection, EtcdError, Tls, target
+from podling.storage.etcd.connection import Connection, EtcdError, target
 from podling.storage.etcd.keys import AGREED
 from podling.storage.etcd.store import EtcdStorage, UnreadableError
 from podling.storage.etcd.store import open as open_store
@@ -40,14 +40,13 @@ ALIKE = {
 async def connect(options: EtcdOptions) -> Connection:
     """Raises StartError, at once for certificates that no member takes."""
     try:
-        files = (options.ca, options.certificate, options.key)
-        tls = Tls(*(file.read_bytes() if file else None for file in files))
+        if any(target(url)[1] for url in options.servers):
+            if fault := await fault_of(options):
+                raise StartError(fault)
+            return Connection(options.servers, tls_of(options))
+        return Connection(options.servers)
     except OSError as error:
         raise StartError(f"what was given for etcd cannot be read: {error}") from error
-    try:
-        if any(target(url)[1] for url in options.servers) and (fault := await fault_of(options)):
-            raise StartError(fault)
-        return Connection(options.servers, tls)
     except ValueError as error:
         raise StartError(f"--etcd-servers: {error}") from error
 

@@ -1,5 +1,5 @@
 """Why the certificates of `--etcd-cafile`, `--etcd-certfile` and `--etcd-keyfile` do not lead to an etcd, in
-words for who gave them. gRPC says of all of it that no member can be reached, after trying for long.
+words for who gave them: at once, where the store tries for long.
 """
 
 from __future__ import annotations
@@ -21,19 +21,26 @@ async def fault_of(options: EtcdOptions) -> str:
     """What is wrong with the files, or for the first member that says so; empty if a member takes them, or
     none answers at all."""
     try:
-        context = connecting_context(options.ca.read_bytes() if options.ca else None)
+        connecting_context(options.ca.read_bytes() if options.ca else None)
     except OSError:
         return f"--etcd-cafile: {options.ca} holds no certificate that can be read"
-    if options.certificate and options.key:
-        try:
-            context.load_cert_chain(options.certificate, options.key)
-        except OSError:
-            files = f"{options.certificate} and {options.key}"
-            return f"--etcd-certfile and --etcd-keyfile: {files} are no certificate and its key, in PEM"
-    context.set_alpn_protocols(["h2"])
+    try:
+        context = tls_of(options)
+    except OSError:
+        files = f"{options.certificate} and {options.key}"
+        return f"--etcd-certfile and --etcd-keyfile: {files} are no certificate and its key, in PEM"
     shows = options.certificate is not None
     faults = await asyncio.gather(*(fault_at(url, context, shows=shows) for url in options.servers))
     return "" if None in faults else next(filter(None, faults), "")
+
+
+def tls_of(options: EtcdOptions) -> ssl.SSLContext:
+    """Raises OSError."""
+    context = connecting_context(options.ca.read_bytes() if options.ca else None)
+    if options.certificate and options.key:
+        context.load_cert_chain(options.certificate, options.key)
+    context.set_alpn_protocols(["h2"])
+    return context
 
 
 async def fault_at(url: str, context: ssl.SSLContext, *, shows: bool) -> str | None:

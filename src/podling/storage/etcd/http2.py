@@ -1,0 +1,291 @@
+"""One connection of gRPC over HTTP/2 (RFC 9113) as its client has it: takes bytes, returns events, and has
+bytes to send. Who owns the socket calls `take` after whatever may have something to send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from podling.storage.etcd.hpack import HeaderError, decode, encode
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
+END_STREAM, ACK, END_HEADERS, PADDED, PRIORITY = 0x1, 0x1, 0x4, 0x8, 0x20
+TABLE_SIZE, ENABLE_PUSH, INITIAL_WINDOW, MAX_FRAME = 1, 2, 4, 5
+FRAME, LONGEST_FRAME, USUAL_WINDOW = 9, 1 << 14, (1 << 16) - 1
+WINDOW = (1 << 31) - 1
+"""What the peer may send before it hears of more: it is read at once."""
+LAST_STREAM = (1 << 31) - 3
+NO_ERROR, REFUSED_STREAM, CANCEL = 0, 7, 8
+CANCELLED, UNKNOWN, INTERNAL, UNAVAILABLE = 1, 2, 13, 14
+"""Codes of gRPC."""
+RESETS: Mapping[int, int] = {REFUSED_STREAM: UNAVAILABLE, CANCEL: CANCELLED}
+"""Codes of HTTP/2 → of gRPC."""
+NOT_BEGUN = "not begun"
+"""In the messages about streams that the peer has certainly not looked at."""
+
+
+class ProtocolError(Exception):
+    """The peer does not speak as it has to; the connection is of no use."""
+
+
+class Ready(NamedTuple):
+    """The peer has said how it speaks: it is one of HTTP/2."""
+
+
+class Message(NamedTuple):
+    stream: int
+    data: bytes
+
+
+class Ended(NamedTuple):
+    """A stream, with its status of gRPC: 0 is success."""
+
+    stream: int
+    status: int
+    message: str
+
+
+class Pong(NamedTuple):
+    """The peer answers a ping."""
+
+
+Event = Ready | Message | Ended | Pong
+
+
+class _Stream:
+    def __init__(self, window: int) -> None:
+        self.received = bytearray()
+        self.consumed = 0
+        self.window = window
+        self.waits = bytearray()
+        """To be sent once the window lets it."""
+        self.ends = False
+        """Nothing comes after that."""
+        self.status: tuple[int, str] | None = None
+
+
+class Http2:
+    def __init__(self, authority: str, *, secure: bool) -> None:
+        self._scheme, self._authority = "https" if secure else "http", authority
+        self._heads: dict[tuple[str, int], bytes] = {}
+        self._streams: dict[int, _Stream] = {}
+        self._next = 1
+        self._received = bytearray()
+        self._block = bytearray()
+        self._of_block = 0, 0
+        """Stream and flags of a header block of which a part has come."""
+        self._window = self._first_window = USUAL_WINDOW
+        self._longest = LONGEST_FRAME
+        self._consumed = 0
+        self.is_closing = False
+        """No stream can begin any more."""
+        settings = ((TABLE_SIZE, 0), (ENABLE_PUSH, 0), (INITIAL_WINDOW, WINDOW))
+        content = b"".join(name.to_bytes(2) + value.to_bytes(4) for name, value in settings)
+        self._out = bytearray(PREFACE + _frame(SETTINGS, 0, 0, content))
+        self._out += _frame(WINDOW_UPDATE, 0, 0, (WINDOW - USUAL_WINDOW).to_bytes(4))
+
+    def take(self) -> bytes:
+        """What is to be sent now."""
+        out = bytes(self._out)
+        self._out.clear()
+        return out
+
+    def ask(self, path: str, message: bytes, *, seconds: int = 0) -> int:
+        """Begin a stream with a message, which is its only one if it is to end within so many seconds."""
+        stream, self._next = self._next, self._next + 2
+        self.is_closing = self.is_closing or self._next > LAST_STREAM
+        head = self._heads.get((path, seconds))
+        if head is None:
+            head = self._heads[path, seconds] = self._head(path, seconds)
+        self._out += _frame(HEADERS, END_HEADERS, stream, head)
+        made = self._streams[stream] = _Stream(self._first_window)
+        made.ends = bool(seconds)
+        made.waits += b"\0" + len(message).to_bytes(4) + message
+        self._flush(stream, made)
+        return stream
+
+    def cancel(self, stream: int) -> None:
+        if self._streams.pop(stream, None) is not None:
+            self._out += _frame(RST_STREAM, 0, stream, CANCEL.to_bytes(4))
+
+    def ping(self) -> None:
+        self._out += _frame(PING, 0, 0, bytes(8))
+
+    def receive(self, data: bytes) -> Sequence[Event]:
+        """Raises ProtocolError."""
+        received, at, events = self._received, 0, list[Event]()
+        received += data
+        while len(received) - at >= FRAME:
+            length = int.from_bytes(received[at : at + 3])
+            if length > LONGEST_FRAME:
+                raise ProtocolError(f"a frame of {length} bytes came: is it of HTTP/2?")
+            end = at + FRAME + length
+            if len(received) < end:
+                break
+            kind, flags = received[at + 3], received[at + 4]
+            stream = int.from_bytes(received[at + 5 : at + FRAME]) & 0x7FFFFFFF
+            content = bytes(received[at + FRAME : end])
+            at = end
+            try:
+                self._hear(kind, flags, stream, content, events)
+            except (IndexError, HeaderError) as error:
+                raise ProtocolError(str(error)) from error
+        del received[:at]
+        return events
+
+    def _head(self, path: str, seconds: int) -> bytes:
+        timeout = (("grpc-timeout", f"{seconds}S"),) if seconds else ()
+        return encode(
+            (
+                (":method", "POST"),
+                (":scheme", self._scheme),
+                (":path", path),
+                (":authority", self._authority),
+                ("te", "trailers"),
+                *timeout,
+                ("content-type", "application/grpc"),
+                ("user-agent", "podling"),
+            )
+        )
+
+    def _hear(self, kind: int, flags: int, stream: int, content: bytes, events: list[Event]) -> None:
+        """One frame. Raises ProtocolError, HeaderError, IndexError."""
+        if self._of_block[0] and kind != CONTINUATION:
+            raise ProtocolError("a header block was not ended")
+        if kind == DATA:
+            self._data(flags, stream, content, events)
+        elif kind == HEADERS:
+            content = _unpadded(flags, content)
+            self._block += content[5:] if flags & PRIORITY else content
+            self._of_block = stream, flags
+            if flags & END_HEADERS:
+                self._headers(events)
+        elif kind == CONTINUATION:
+            if stream != self._of_block[0]:
+                raise ProtocolError("a header block goes on that has not begun")
+            self._block += content
+            if flags & END_HEADERS:
+                self._headers(events)
+        elif kind == WINDOW_UPDATE:
+            self._open(stream, int.from_bytes(content[:4]) & 0x7FFFFFFF)
+        elif kind == PING:
+            if flags & ACK:
+                events.append(Pong())
+            else:
+                self._out += _frame(PING, ACK, 0, content)
+        elif kind == SETTINGS and not flags & ACK:
+            self._settle(content)
+            events.append(Ready())
+        elif kind == RST_STREAM and self._streams.pop(stream, None) is not None:
+            events.append(_reset(stream, int.from_bytes(content[:4])))
+        elif kind == GOAWAY:
+            self._go_away(int.from_bytes(content[:4]) & 0x7FFFFFFF, events)
+
+    def _data(self, flags: int, stream: int, content: bytes, events: list[Event]) -> None:
+        self._consumed += len(content)
+        if self._consumed > WINDOW // 2:
+            self._out += _frame(WINDOW_UPDATE, 0, 0, self._consumed.to_bytes(4))
+            self._consumed = 0
+        one = self._streams.get(stream)
+        if one is None:
+            return
+        one.consumed += len(content)
+        if one.consumed > WINDOW // 2:
+            self._out += _frame(WINDOW_UPDATE, 0, stream, one.consumed.to_bytes(4))
+            one.consumed = 0
+        one.received += _unpadded(flags, content)
+        at, received = 0, one.received
+        while len(received) - at >= 5:
+            end = at + 5 + int.from_bytes(received[at + 1 : at + 5])
+            if received[at]:
+                raise ProtocolError("a message is compressed, which nobody has asked for")
+            if len(received) < end:
+                break
+            events.append(Message(stream, bytes(received[at + 5 : end])))
+            at = end
+        del received[:at]
+        if flags & END_STREAM:
+            self._end(stream, one, events)
+
+    def _headers(self, events: list[Event]) -> None:
+        (stream, flags), block = self._of_block, bytes(self._block)
+        self._of_block = 0, 0
+        self._block.clear()
+        one, found = self._streams.get(stream), dict(decode(block))
+        if one is None:
+            return
+        if found.get(":status", "200") != "200":
+            one.status = UNKNOWN, f"it answers with status {found[':status']} of HTTP"
+        if "grpc-status" in found:
+            code = found["grpc-status"]
+            one.status = int(code) if code.isdigit() else UNKNOWN, unquote(found.get("grpc-message", ""))
+        if flags & END_STREAM:
+            self._end(stream, one, events)
+
+    def _end(self, stream: int, one: _Stream, events: list[Event]) -> None:
+        del self._streams[stream]
+        events.append(Ended(stream, *(one.status or (INTERNAL, "a stream ended without a status"))))
+
+    def _settle(self, content: bytes) -> None:
+        for at in range(0, len(content) - 5, 6):
+            name, value = int.from_bytes(content[at : at + 2]), int.from_bytes(content[at + 2 : at + 6])
+            if name == INITIAL_WINDOW:
+                for one in self._streams.values():
+                    one.window += value - self._first_window
+                self._first_window = value
+            elif name == MAX_FRAME:
+                self._longest = value
+        self._out += _frame(SETTINGS, ACK, 0, b"")
+        self._flush_all()
+
+    def _go_away(self, last: int, events: list[Event]) -> None:
+        self.is_closing = True
+        for stream in [one for one in self._streams if one > last]:
+            del self._streams[stream]
+            events.append(Ended(stream, UNAVAILABLE, f"{NOT_BEGUN}: the peer closes the connection"))
+
+    def _open(self, stream: int, more: int) -> None:
+        """The peer takes more."""
+        if stream == 0:
+            self._window += more
+            self._flush_all()
+        elif one := self._streams.get(stream):
+            one.window += more
+            self._flush(stream, one)
+
+    def _flush_all(self) -> None:
+        for stream, one in self._streams.items():
+            if one.waits:
+                self._flush(stream, one)
+
+    def _flush(self, stream: int, one: _Stream) -> None:
+        """Send what waits, as far as the windows let it."""
+        while one.waits and (room := min(self._window, one.window, self._longest)) > 0:
+            piece = bytes(one.waits[:room])
+            del one.waits[:room]
+            self._window -= len(piece)
+            one.window -= len(piece)
+            flags = END_STREAM if one.ends and not one.waits else 0
+            self._out += _frame(DATA, flags, stream, piece)
+
+
+def _frame(kind: int, flags: int, stream: int, content: bytes) -> bytes:
+    return len(content).to_bytes(3) + bytes((kind, flags)) + stream.to_bytes(4) + content
+
+
+def _unpadded(flags: int, content: bytes) -> bytes:
+    """Raises ProtocolError, IndexError."""
+    if not flags & PADDED:
+        return content
+    padding = content[0]
+    if padding >= len(content):
+        raise ProtocolError("a frame is padding only")
+    return content[1 : len(content) - padding]
+
+
+def _reset(stream: int, code: int) -> Ended:
+    why = f"{NOT_BEGUN}: the peer refuses it" if code == REFUSED_STREAM else f"the stream was reset ({code})"
+    return Ended(stream, RESETS.get(code, INTERNAL), why)
