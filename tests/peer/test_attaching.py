@@ -14,7 +14,7 @@ import pytest
 
 from peer.sequence import MERGE_PATCH
 from peer.server import Asking
-from peer.two_managers import Step, Told, both_running, deleted, lived, made, masked, sent, unlike
+from peer.two_managers import Seen, Step, Told, both_running, deleted, lived, made, masked, sent, unlike
 from podling.model.rules.attachments import MANAGED, attachment_name, unique_name
 
 pytestmark = pytest.mark.interop("kube-controller-manager", "API server")
@@ -111,18 +111,16 @@ def uses(on: str, *volumes: str) -> Step:
     return step
 
 
-def state(asking: Asking, ns: str) -> list[str]:
-    attachments = asking.ask("GET", f"{STORAGE}/volumeattachments").body["items"]
-    nodes = asking.ask("GET", NODES).body["items"]
+def state(seen: Seen, ns: str) -> list[str]:
     told = [
         f"attachment {one['metadata']['name']} {one['spec']} {one['metadata'].get('finalizers')} "
         f"{one['status']} {'deletionTimestamp' in one['metadata']}"
-        for one in attachments
+        for one in seen.every("volumeattachments")
         if one["spec"]["nodeName"].startswith(f"{ns}-")
     ]
     told += [
         f"node {one['metadata']['name']} {sorted(map(str, one['status'].get('volumesAttached', [])))}"
-        for one in nodes
+        for one in seen.every("nodes")
         if one["metadata"]["name"].startswith(f"{ns}-")
     ]
     return sorted(map(masked, told))

@@ -15,6 +15,7 @@ from peer.server import Asking
 from peer.two_managers import (
     CORE,
     PATHS,
+    Seen,
     Step,
     Told,
     both_running,
@@ -84,10 +85,9 @@ def _all_pods(asking: Asking, ns: str, ready: str, most: int | None = None) -> N
         sent(asking, "PATCH", target, body, Content_Type=MERGE_PATCH)
 
 
-def state(asking: Asking, ns: str) -> list[str]:
-    found = asking.ask("GET", f"{POLICY.format(ns)}/poddisruptionbudgets").body["items"]
+def state(seen: Seen, ns: str) -> list[str]:
     told = []
-    for one in found:
+    for one in seen.of(ns, "poddisruptionbudgets"):
         status = one["status"]
         # Whose names are generated.
         status["disruptedPods"] = len(status.get("disruptedPods") or {})

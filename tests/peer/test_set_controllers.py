@@ -19,10 +19,12 @@ import pytest
 from peer.sequence import MERGE_PATCH, make_namespace
 from peer.server import Asking
 from peer.two_managers import (
+    APART,
     CORE,
     LOOKS,
     PATHS,
     Cluster,
+    Seen,
     Step,
     Told,
     both_running,
@@ -62,12 +64,15 @@ def template(image: str = "one", **spec: Any) -> dict[str, Any]:
     return {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "a", "image": image}], **spec}}
 
 
+BEGIN = "begin"
+"""A namespace that is no story's, with a node."""
 HELD_LABELS = {"labels": LABELS, "finalizers": ["example.com/held"]}
 
 
 def held(image: str = "one") -> dict[str, Any]:
-    """One whose pods stay when they are deleted, until they are `gone`."""
-    return {**template(image), "metadata": HELD_LABELS}
+    """One whose pods stay when they are deleted, until they are `gone`. Those without a node Kubernetes lets
+    fail, some time."""
+    return {**template(image, nodeName=f"{BEGIN}-n0"), "metadata": HELD_LABELS}
 
 
 def of(**spec: Any) -> dict[str, Any]:
@@ -476,7 +481,6 @@ def lacking(count: int | str) -> dict[str, Any]:
 
 
 OF_DAEMONS = "d-"
-LONGEST = max(STATEFULS, key=lambda story: len(STATEFULS[story]))
 UP = together(bound, all_ready)
 DAEMONS: dict[str, Sequence[Step]] = {
     "each": [
@@ -626,25 +630,22 @@ def is_ready(pod: Mapping[str, Any]) -> bool:
     )
 
 
-def state(asking: Asking, ns: str) -> list[str]:
+def state(seen: Seen, ns: str) -> list[str]:
     """A revision is named by its number, a node of several only by its namespace."""
-    if ns == LONGEST:
-        # Whose story is over has nodes all the same.
-        alive(asking)
     lines = []
     masks = [(rf"\b{ns}-n\d\b", f"{ns}-n")]
     # Revisions of a set that waits for its pods may go before it or with it.
-    is_going = any(one["metadata"].get("deletionTimestamp") for one in listed(asking, ns, STATEFUL))
+    is_going = any(one["metadata"].get("deletionTimestamp") for one in seen.of(ns, STATEFUL))
     revisions = [] if is_going else ["controllerrevisions"]
-    for one in listed(asking, ns, "controllerrevisions"):
+    for one in seen.of(ns, "controllerrevisions"):
         number, hashed = one["revision"], one["metadata"]["name"].rpartition("-")[2]
         masks.append((rf"\b{hashed}\b", "<hash>" if is_going else f"<hash of {number}>"))
     # One that is gone while its pods are not.
     masks.append((r"('controller-revision-hash': ')\w+'", r"\1<hash>'"))
     masks.append((r"\bwork-[bcdfghjklmnpqrstvwxz2456789]{6,10}\b", "work-<hash>"))
-    ready = {one["metadata"]["name"] for one in listed(asking, ns, "pods") if is_ready(one)}
+    ready = {one["metadata"]["name"] for one in seen.of(ns, "pods") if is_ready(one)}
     for plural in ("pods", STATEFUL, DAEMON, *revisions, "persistentvolumeclaims"):
-        for one in listed(asking, ns, plural):
+        for one in seen.of(ns, plural):
             if plural == "persistentvolumeclaims":
                 # What becomes of it is not the set's business.
                 one = {**one, "status": None}
@@ -660,13 +661,14 @@ def state(asking: Asking, ns: str) -> list[str]:
 
 
 def until_it_runs(cluster: Cluster) -> None:
-    make_namespace(cluster.asking, "begin")
-    stateful(1)(cluster.asking, "begin")
+    make_namespace(cluster.asking, BEGIN)
+    on_nodes(1)(cluster.asking, BEGIN)
+    stateful(1)(cluster.asking, BEGIN)
     for _ in range(LOOKS):
-        if listed(cluster.asking, "begin", "pods"):
+        if listed(cluster.asking, BEGIN, "pods"):
             return
         with suppress(subprocess.TimeoutExpired):
-            cluster.controllers.wait(0.2)
+            cluster.controllers.wait(APART)
 
 
 @pytest.fixture(scope="module")
@@ -678,7 +680,7 @@ def told(
         for cluster in clusters:
             until_it_runs(cluster)
         prefixed = {f"{OF_DAEMONS}{name}": steps for name, steps in DAEMONS.items()}
-        yield lived(clusters, {**STATEFULS, **prefixed}, state)
+        yield lived(clusters, {**STATEFULS, **prefixed}, state, alive)
 
 
 def told_by_sets(events: list[str], *, own_claims: bool) -> list[str]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from peer import control_plane
 from peer.sequence import MERGE_PATCH, make_namespace
-from peer.server import Asking, running
+from peer.server import Asking, Server, running
 from ports import free_port
 
 CORE, BATCH = "/api/v1/namespaces/{}", "/apis/batch/v1/namespaces/{}"
@@ -32,12 +32,18 @@ PATHS = {
     "statefulsets": APPS,
     "daemonsets": APPS,
     "controllerrevisions": APPS,
+    "poddisruptionbudgets": "/apis/policy/v1/namespaces/{}",
+    "volumeattachments": "/apis/storage.k8s.io/v1",
 }
-LOOKS = 200
-"""At most, a fifth of a second apart."""
+LOOKS, APART = 400, 0.1
+"""At most, and seconds from one to the next."""
 LOOKED_AT = 3
-SAME = 12
-"""Looks in a row that must find nothing changed: Kubernetes gathers changes of a Job for a second."""
+REST = 15
+"""Looks in a row that must find nothing changed: some things Kubernetes does a second later."""
+THOROUGH = 5
+"""Looks from one at all objects to the next, if anything was written."""
+KEPT_UP = 20
+"""Looks from one time to the next that what is to be done for ever is done."""
 COMBINED = "(combined from similar events)"
 """What kube-controller-manager tells in place of the eleventh event of a kind about an object."""
 LAGS = re.compile("UnexpectedJob .*: tick-MINUTE|FailedDelete Deleted job: .* not found")
@@ -48,13 +54,41 @@ MINUTE = re.compile(r"\btick-\d{8}\b")
 GENERATED = re.compile(r"\b(work+|hand|tick)((-\w+)?)-[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 
 Step = Callable[[Asking, str], None]
-Look = Callable[[Asking, str], list[str]]
-"""The lines that describe a namespace."""
 
 
 class Cluster(NamedTuple):
+    server: Server
     asking: Asking
     controllers: subprocess.Popen[bytes]
+
+    def revision(self) -> str:
+        """Another one after each write of anybody."""
+        version: str = self.asking.ask("GET", "/api/v1/pods?limit=1").body["metadata"]["resourceVersion"]
+        return version
+
+
+class Seen:
+    """All objects of a cluster, each kind read once for all stories."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._lists: dict[str, list[dict[str, Any]]] = {}
+
+    def every(self, plural: str) -> list[dict[str, Any]]:
+        if plural not in self._lists:
+            path = PATHS.get(plural, CORE).removesuffix("/namespaces/{}")
+            self._lists[plural] = self._asking.ask("GET", f"{path}/{plural}").body["items"]
+        return self._lists[plural]
+
+    def of(self, ns: str, plural: str) -> list[dict[str, Any]]:
+        return [one for one in self.every(plural) if one["metadata"]["namespace"] == ns]
+
+
+Look = Callable[[Seen, str], list[str]]
+"""The lines that describe a namespace."""
+
+
+def nothing(asking: Asking) -> None: ...
 
 
 class Told(NamedTuple):
@@ -65,18 +99,36 @@ class Told(NamedTuple):
 
 
 @contextmanager
-def both_running(programs: Path, there: Path, here: Path, controllers: str) -> Iterator[Sequence[Cluster]]:
-    """Kubernetes' first. `controllers`: the names of those of kube-controller-manager that run."""
+def both_running(
+    programs: Path,
+    there: Path,
+    here: Path,
+    controllers: str,
+    own: Mapping[str, str] = {},
+    **both: str,
+) -> Iterator[Sequence[Cluster]]:
+    """Kubernetes' first. `controllers`: the names of those of kube-controller-manager that run. `own` are
+    options of it alone, `both` also of podling's controllers."""
     flags = {
         "controllers": controllers,
         "leader-elect": "false",
         "bind-address": "127.0.0.1",
         "secure-port": free_port(),
         "cert-dir": there,
+        **own,
+        **both,
     }
     commands: dict[Path, list[Any]] = {
         there: [programs / "kube-controller-manager", *(f"--{k}={v}" for k, v in flags.items())],
-        here: [sys.executable, "-m", "podling", "controllers", "--secure-port=0"],
+        here: [
+            sys.executable,
+            "-m",
+            "podling",
+            "controllers",
+            "--secure-port=0",
+            "--leader-elect=false",
+            *(f"--{k}={v}" for k, v in both.items()),
+        ],
     }
     with ExitStack() as stack:
         made = []
@@ -85,14 +137,18 @@ def both_running(programs: Path, there: Path, here: Path, controllers: str) -> I
             asking = stack.enter_context(server.asking())
             whole = [str(one) for one in [*command, f"--kubeconfig={server.kubeconfig}"]]
             log = directory / "controllers.log"
-            made.append(Cluster(asking, stack.enter_context(running(whole, log))))
+            made.append(Cluster(server, asking, stack.enter_context(running(whole, log))))
         yield made
 
 
 def lived(
-    clusters: Sequence[Cluster], stories: Mapping[str, Sequence[Step]], look: Look | None = None
+    clusters: Sequence[Cluster],
+    stories: Mapping[str, Sequence[Step]],
+    look: Look | None = None,
+    keep_up: Callable[[Asking], None] = nothing,
 ) -> list[dict[str, Told]]:
-    """What became of each story in each cluster. `look`: what is compared, if not jobs and their pods."""
+    """What became of each story in each cluster. `look`: what is compared, if not jobs and their pods.
+    `keep_up` is done again and again meanwhile."""
     told = [{name: Told([], []) for name in stories} for _ in clusters]
     with ThreadPoolExecutor(len(clusters)) as together:
 
@@ -103,42 +159,47 @@ def lived(
 
             list(together.map(take, clusters))
 
+        def settled(names: Iterable[str], look: Look) -> list[dict[str, list[str]]]:
+            """What each cluster came to. Where they differ, one may have had no processor for as long as the
+            rest that is waited for: both are looked at again, and a difference is one that stays."""
+            for _ in range(LOOKED_AT):
+                found = list(together.map(lambda one: _at_rest(one, names, look, keep_up), clusters))
+                if not any(_differences(found[0][name], one[name]) for one in found[1:] for name in names):
+                    break
+            return found
+
         each(stories, lambda name: make_namespace)
         for number in range(max(map(len, stories.values()))):
             going = [name for name, steps in stories.items() if number < len(steps)]
             each(going, lambda name, number=number: stories[name][number])  # type: ignore[misc]
-            for one, found in zip(told, _settled(together, clusters, going, look or state), strict=True):
+            for one, found in zip(told, settled(going, look or state), strict=True):
                 for name in going:
                     one[name].steps.append(found[name])
-        for one, found in zip(told, _settled(together, clusters, stories, events), strict=True):
+        for one, found in zip(told, settled(stories, events), strict=True):
             for name in stories:
                 one[name].events.extend(found[name])
     return told
 
 
-def _settled(
-    together: ThreadPoolExecutor, clusters: Sequence[Cluster], names: Iterable[str], look: Look
-) -> list[dict[str, list[str]]]:
-    """What each cluster came to. Where they differ, one may have had no processor for as long as the rest
-    that is waited for: both are looked at again, and a difference is one that stays."""
-    for _ in range(LOOKED_AT):
-        found = list(together.map(lambda cluster: _at_rest(cluster, names, look), clusters))
-        if not any(_differences(found[0][name], one[name]) for one in found[1:] for name in names):
-            break
-    return found
-
-
-def _at_rest(cluster: Cluster, names: Iterable[str], look: Look) -> dict[str, list[str]]:
-    before: dict[str, list[str]] = {}
-    same = 0
-    for _ in range(LOOKS):
-        now = {name: look(cluster.asking, name) for name in names}
-        same = same + 1 if now == before else 0
-        if same == SAME:
-            break
-        before = now
+def _at_rest(
+    cluster: Cluster, names: Iterable[str], look: Look, keep_up: Callable[[Asking], None]
+) -> dict[str, list[str]]:
+    before, revision, same = {name: [""] for name in names}, "", 0
+    for number in range(LOOKS):
+        if number % KEPT_UP == 0:
+            keep_up(cluster.asking)
+        latest = cluster.revision()
+        if latest == revision:
+            same += 1
+            if same == REST:
+                break
+        elif number % THOROUGH == 0:
+            revision, seen = latest, Seen(cluster.asking)
+            now = {name: look(seen, name) for name in names}
+            same = same if now == before else 0
+            before = now
         with suppress(subprocess.TimeoutExpired):
-            cluster.controllers.wait(0.2)
+            cluster.controllers.wait(APART)
     return before
 
 
@@ -157,20 +218,22 @@ def _differences(theirs: list[str], ours: list[str]) -> list[str]:
     return [f"kubernetes: {line}" for line in one - other] + [f"podling:    {line}" for line in other - one]
 
 
-def state(asking: Asking, ns: str) -> list[str]:
+def state(seen: Seen, ns: str) -> list[str]:
     """All objects, without what no two clusters have alike."""
     return [
         f"{plural} {line}"
         for plural in ("pods", "jobs", "cronjobs")
-        for line in sorted(plain(one) for one in listed(asking, ns, plural))
+        for line in sorted(plain(one) for one in seen.of(ns, plural))
     ]
 
 
-def events(asking: Asking, ns: str) -> list[str]:
+def events(seen: Seen, ns: str) -> list[str]:
+    """Also those of its nodes."""
     told = [
         f"{one['involvedObject']['kind']} {one['involvedObject']['name']} {one['type']} "
         f"{one['reason']} {one['message']} by {one['source']['component']}"
-        for one in listed(asking, ns, "events")
+        for one in seen.every("events")
+        if one["metadata"]["namespace"] == ns or one["involvedObject"]["name"].startswith(f"{ns}-")
     ]
     return sorted(line for line in map(masked, told) if not LAGS.search(line))
 
