@@ -29,6 +29,7 @@ from podling.controllers.controller import Accounts, Controller, queue_metrics
 from podling.controllers.controller import run as run_controller
 from podling.controllers.kubernetes_service import Servers
 from podling.controllers.load_balancers import RECORDER, Taken
+from podling.controllers.nodes import GRACE
 from podling.controllers.serving_certificates import Others
 from podling.machine.pki import KeyPair
 from podling.machine.start import StartError
@@ -91,15 +92,16 @@ async def run_controllers(
     port: int = 0,
     *,
     elects: bool = False,
+    grace: timedelta = GRACE,
 ) -> None:
     """All controllers but those that the API server runs itself (`run_own`). They read as `client`. Their
-    health is on `port`, if it is not 0. If they `elect` a leader, they act while they lead. Raises StartError
-    once they lead no more."""
+    health is on `port`, if it is not 0. If they `elect` a leader, they act while they lead. A kubelet may be
+    silent for `grace`. Raises StartError once they lead no more."""
     informers = Informers(client)
     events = EventRecorder(client, clock, CONTROLLERS_NAME)
     rest = controllers.rest(account, informers, events, clock, authority, type_check)
     rest += controllers.workloads(account, informers, events, clock)
-    every = [*controllers.first(account, informers, events, clock, ca), *rest]
+    every = [*controllers.first(account, informers, events, clock, ca, grace), *rest]
     checks = {"healthz": {controller.name: _fine for controller in every}}
     async with answering(CONTROLLERS_NAME, port, checks, clock.now()), asyncio.TaskGroup() as tasks:
         await informers.start(tasks)
@@ -243,11 +245,12 @@ def control(
     *,
     accounts_each: bool,
     elects: bool,
+    grace: timedelta = GRACE,
 ) -> None:
     """Run the controllers until told to stop, if they `elect` one while they lead, with health on `port`,
     if it is not 0; `accounts_each` with an account of its own or all as the user of the kubeconfig. Pods
     trust `root_ca` (PEM); without one, the authority that this client trusts. Certificates are signed with
-    `signing`, if any. Raises StartError."""
+    `signing`, if any. A kubelet may be silent for `grace`. Raises StartError."""
     access, clock = alone.read_access(kubeconfig), SystemClock()
     ca = root_ca.read_text() if root_ca else access.certificate_authority.decode()
     authority = read_authority(signing) if signing else None
@@ -263,7 +266,7 @@ def control(
                 open_until_end.push_async_callback(made.close)
                 return made
 
-            await run_controllers(client, account, ca, authority, clock, port, elects=elects)
+            await run_controllers(client, account, ca, authority, clock, port, elects=elects, grace=grace)
 
     alone.run(access, act)
 

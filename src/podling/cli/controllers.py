@@ -58,6 +58,15 @@ def _duration(context: click.Context, parameter: click.Parameter, text: str) -> 
     show_default=True,
     help="Whether each controller has an account of its own in kube-system, whose tokens are asked for.",
 )
+@click.option(
+    "--node-monitor-grace-period",
+    "grace",
+    default="50s",
+    show_default=True,
+    metavar="DURATION",
+    callback=_duration,
+    help="How long a kubelet may be silent before its node counts as lost.",
+)
 def controllers(
     instance: Instance,
     kubeconfig: Path,
@@ -68,6 +77,7 @@ def controllers(
     port: int,
     accounts_each: bool,
     elects: bool,
+    grace: timedelta,
 ) -> None:
     """Reconcile objects, on the API server that the kubeconfig names."""
     from podling.assemble.controllers import Signing, control
@@ -76,4 +86,13 @@ def controllers(
         raise click.UsageError("--cluster-signing-cert-file and --cluster-signing-key-file go together")
     signing = Signing(KeyPair(certificate, key), longest) if certificate and key else None
     with exit_on_start_error():
-        control(kubeconfig, root_ca, signing, port, click.echo, accounts_each=accounts_each, elects=elects)
+        control(
+            kubeconfig,
+            root_ca,
+            signing,
+            port,
+            click.echo,
+            accounts_each=accounts_each,
+            elects=elects,
+            grace=grace,
+        )

@@ -5,6 +5,7 @@ the rest, which start once the node is ready (docs/decisions/013).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from podling.client.client import Client
@@ -28,7 +29,14 @@ from podling.controllers.kubernetes_service import KubernetesService, Servers
 from podling.controllers.load_balancers import RECORDER, LoadBalancers, Taken
 from podling.controllers.namespaces import Namespaces, RootCA, ServiceAccounts
 from podling.controllers.node_addresses import NodeAddresses
-from podling.controllers.nodes import LEASES, NodeLifecycle, TaintEviction
+from podling.controllers.nodes import (
+    EVICTION_TELLER,
+    GRACE,
+    LEASES,
+    NODE_TELLER,
+    NodeLifecycle,
+    TaintEviction,
+)
 from podling.controllers.policy_types import PolicyTypes, TypeCheck
 from podling.controllers.protection import AttributesClassProtection, ClaimProtection, VolumeProtection
 from podling.controllers.quotas import ResourceQuotas
@@ -149,16 +157,27 @@ def extensions(
 
 
 def first(
-    accounts: Accounts, informers: Informers, events: EventRecorder, clock: Clock, ca: str
+    accounts: Accounts,
+    informers: Informers,
+    events: EventRecorder,
+    clock: Clock,
+    ca: str,
+    grace: timedelta = GRACE,
 ) -> list[Controller[Any]]:
     """The controllers that the first pod needs, each with its account. `ca` is the certificate authority, in
-    PEM, that pods trust."""
+    PEM, that pods trust; a kubelet may be silent for `grace`."""
     namespaces, leases = informers.of(Namespace), informers.of(Lease, LEASES)
     return [
         ServiceAccounts(accounts("service-account-controller"), namespaces, informers.of(ServiceAccount)),
         RootCA(accounts("root-ca-cert-publisher"), namespaces, informers.of(ConfigMap), ca),
         NodeLifecycle(
-            accounts("node-controller"), informers.of(Node), leases, informers.of(Pod), events, clock
+            accounts("node-controller"),
+            informers.of(Node),
+            leases,
+            informers.of(Pod),
+            events.by(NODE_TELLER),
+            clock,
+            grace,
         ),
     ]
 
@@ -199,7 +218,7 @@ def rest(
             check,
         ),
         PodGC(accounts("pod-garbage-collector"), nodes, pods, clock),
-        TaintEviction(accounts("node-controller"), nodes, pods, events, clock),
+        TaintEviction(accounts("node-controller"), nodes, pods, events.by(EVICTION_TELLER), clock),
         DisruptionBudgets(
             accounts("disruption-controller"),
             informers.of(PodDisruptionBudget),

@@ -53,7 +53,12 @@ async def disrupt(
         reason=reason,
         message=message,
     )
-    status = {"conditions": [json.to_data(condition)], **({"phase": phase} if phase else {})}
+    others = [one.type for one in pod.status.conditions if one.type != condition.type]
+    status = {
+        "conditions": [json.to_data(condition)],
+        "$setElementOrder/conditions": [{"type": type} for type in (*others, condition.type)],
+        **({"phase": phase, "observedGeneration": pod.metadata.generation} if phase else {}),
+    }
     meta = pod.metadata
     patch = {"metadata": {"uid": meta.uid}, "status": status}
     await client.patch(Pod, meta.name, meta.namespace, patch, subresource="status", patch_type=STRATEGIC)

@@ -13,7 +13,7 @@ dependent already waits stops blocking its owners, as in Kubernetes. An object t
 does there.
 
 `PodGC` deletes pods that nobody else will: those of a deleted node, those deleted before they were scheduled,
-and the oldest terminated ones above a threshold.
+those deleted on a node that is known to be off, and the oldest terminated ones above a threshold.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from msgspec.structs import replace
 
@@ -31,7 +31,8 @@ from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done
 from podling.controllers.disruption import disrupt
 from podling.model.errors import StatusError
-from podling.model.rules.status import is_terminal
+from podling.model.rules.placement import OUT_OF_SERVICE
+from podling.model.rules.status import is_condition_true, is_terminal
 from podling.model.scheme import RESOURCES, by_kind
 from podling.model.time import Clock
 from podling.model.types.meta import KubeObject, ObjectMeta, OwnerReference
@@ -81,7 +82,7 @@ class PodGC:
         if pod is None:
             return
         node = pod.spec.node_name
-        if not node and pod.metadata.deletion_timestamp:
+        if pod.metadata.deletion_timestamp and (not node or is_off(self._nodes.get("", node))):
             await self._remove(pod)
         elif node and self._nodes.get("", node) is None and await self._is_gone(node):
             await self._remove(pod, orphaned=True)
@@ -97,10 +98,15 @@ class PodGC:
         return False
 
     async def _remove(self, pod: Pod, *, orphaned: bool = False) -> None:
+        """It has failed, for those whose finalizers keep it."""
         meta = pod.metadata
         with gone_is_done():
             if orphaned and not is_terminal(pod):
                 await disrupt(self._client, pod, REASON, MESSAGE, self._clock.now(), phase="Failed")
+            elif not is_terminal(pod):
+                status = {"phase": "Failed", "observedGeneration": meta.generation}
+                failed = {"metadata": {"uid": meta.uid}, "status": status}
+                await self._client.patch(Pod, meta.name, meta.namespace, failed, subresource="status")
             await self._client.delete(Pod, meta.name, meta.namespace, grace_seconds=0, uid=meta.uid)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
@@ -108,6 +114,10 @@ class PodGC:
             for pod in self._pods.items():
                 if pod.spec.node_name == old.metadata.name:
                     self._in_quarantine(pod)
+        elif is_off(new) and not is_off(old):
+            for pod in self._pods.items():
+                if pod.spec.node_name == new.metadata.name and pod.metadata.deletion_timestamp:
+                    self.queue.add((pod.metadata.namespace, pod.metadata.name))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
@@ -121,13 +131,23 @@ class PodGC:
             self._over.add(key)
             if len(self._over) > self._threshold:
                 self.queue.add(SWEEP)
-        if not new.spec.node_name and new.metadata.deletion_timestamp:
+        node = new.spec.node_name
+        if new.metadata.deletion_timestamp and (not node or is_off(self._nodes.get("", node))):
             self.queue.add(key)
         elif old is None and new.spec.node_name and self._nodes.get("", new.spec.node_name) is None:
             self._in_quarantine(new)
 
     def _in_quarantine(self, pod: Pod) -> None:
         self.queue.add_after((pod.metadata.namespace, pod.metadata.name), QUARANTINE.total_seconds())
+
+
+def is_off(node: Node | None) -> TypeGuard[Node]:
+    """Whether somebody has said so of a node that is not ready."""
+    return (
+        node is not None
+        and any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints)
+        and not is_condition_true(node.status.conditions, "Ready")
+    )
 
 
 class Item(NamedTuple):

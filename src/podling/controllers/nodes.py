@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -36,6 +37,8 @@ from podling.model.types.coordination import Lease
 from podling.model.types.node import Node, NodeCondition, NodeStatus, Taint
 from podling.model.types.pod import Pod, Toleration
 
+NODE_TELLER, EVICTION_TELLER = "node-controller", "taint-eviction-controller"
+"""Who tells the events."""
 REASON = "DeletionByTaintManager"
 MESSAGE = "Taint manager: deleting due to NoExecute taint"
 
@@ -50,6 +53,10 @@ OF_CONDITION = {
 }
 MANAGED = frozenset((NOT_READY, UNREACHABLE, UNSCHEDULABLE, *OF_CONDITION.values()))
 """Keys of the taints that follow from a node's state."""
+OLDER_LABELS = {
+    "kubernetes.io/os": "beta.kubernetes.io/os",
+    "kubernetes.io/arch": "beta.kubernetes.io/arch",
+}
 LEASES = "kube-node-lease"
 GRACE = timedelta(seconds=50)
 """A kubelet that is silent for longer makes its node Unknown."""
@@ -69,6 +76,8 @@ class TaintEviction:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client, self._events, self._clock = client, events, clock
         self._nodes, self._pods = nodes, pods
+        self._waiting: set[Key] = set()
+        """Pods that tolerate a taint for a while."""
         nodes.subscribe(self._node_changed)
         pods.subscribe(self._pod_changed)
 
@@ -76,13 +85,20 @@ class TaintEviction:
         pod = self._pods.get(*key)
         node = self._nodes.get("", pod.spec.node_name) if pod is not None else None
         if pod is None or node is None or pod.metadata.deletion_timestamp:
+            self._waiting.discard(key)
             return
         now = self._clock.now()
         due = eviction_time(_executing(node), pod.spec.tolerations, now)
-        if due is None:
-            return
-        if due > now:
+        if due is not None and due > now:
+            self._waiting.add(key)
             self.queue.add_after(key, (due - now).total_seconds())
+            return
+        was_waiting = key in self._waiting
+        self._waiting.discard(key)
+        if due is None:
+            if was_waiting:
+                text = f"Cancelling deletion of Pod {key[0]}/{key[1]}"
+                self._events.normal(pod, "TaintManagerEviction", text)
             return
         text = f"Marking for deletion Pod {key[0]}/{key[1]}"
         self._events.normal(pod, "TaintManagerEviction", text)
@@ -175,6 +191,13 @@ def taints(node: Node, now: str) -> list[Taint]:
     return [*kept, *new]
 
 
+def older_labels(node: Node) -> dict[str, str]:
+    """Those to be set: the names that labels of the node had once say the same."""
+    labels = node.metadata.labels
+    wanted = {old: labels[new] for new, old in OLDER_LABELS.items() if new in labels}
+    return {name: value for name, value in wanted.items() if labels.get(name) != value}
+
+
 class NodeLifecycle:
     name = "node-lifecycle"
 
@@ -186,29 +209,46 @@ class NodeLifecycle:
         pods: Informer[Pod],
         events: EventRecorder,
         clock: Clock,
+        grace: timedelta = GRACE,
     ) -> None:
         self.queue: WorkQueue[Key] = WorkQueue()
-        self._client, self._events, self._clock = client, events, clock
+        self._client, self._events, self._clock, self._grace = client, events, clock, grace
         self._nodes, self._pods = nodes, pods
         self._heard: dict[str, datetime] = {}
+        self._known: dict[str, Node] = {}
+        """As they were when they came."""
         nodes.subscribe(self._node_changed)
         leases.subscribe(self._lease_changed)
 
     async def reconcile(self, key: Key) -> None:
         node = self._nodes.get(*key)
+        known = self._known.get(key[1])
+        if known is not None and (node is None or node.metadata.uid != known.metadata.uid):
+            del self._known[key[1]]
+            told = f"Node {key[1]} event: Removing Node {key[1]} from Controller"
+            self._events.normal(known, "RemovingNode", told)
         if node is None:
             self._heard.pop(key[1], None)
             return
+        if key[1] not in self._known:
+            self._known[key[1]] = node
+            told = f"Node {key[1]} event: Registered Node {key[1]} in Controller"
+            self._events.normal(node, "RegisteredNode", told)
         now = self._clock.now()
         silent = now - self._heard.setdefault(key[1], now)
-        if silent >= GRACE:
+        if silent >= self._grace:
             node = await self._silent(node, rfc3339(now))
         else:
-            self.queue.add_after(key, (GRACE - silent).total_seconds())
+            self.queue.add_after(key, (self._grace - silent).total_seconds())
         wanted = taints(node, rfc3339(now))
+        changes: dict[str, Any] = {}
         if wanted != node.spec.taints:
+            changes["spec"] = {"taints": json.to_data(wanted)}
+        if labels := older_labels(node):
+            changes["metadata"] = {"labels": labels}
+        if changes:
             version = {"resourceVersion": node.metadata.resource_version}
-            patch = {"metadata": version, "spec": {"taints": json.to_data(wanted)}}
+            patch = {**changes, "metadata": {**changes.get("metadata", {}), **version}}
             await self._client.patch(Node, node.metadata.name, "", patch)
         if readiness(node) == "Unknown":
             await self._mark_pods(node)

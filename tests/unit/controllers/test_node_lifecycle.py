@@ -66,9 +66,29 @@ async def test_a_silent_node_becomes_unknown_and_unreachable(started: Cluster) -
     pod = await started.client.get(Pod, "p", "ns")
     assert pod.status.conditions[0].status == "False"
     assert started.events.said == [
+        "RegisteredNode: Node n event: Registered Node n in Controller",
         "NodeNotReady: Node n status is now: NodeNotReady",
         "NodeNotReady: Node is not ready",
     ]
+
+
+async def test_a_node_that_is_gone_is_told_once(started: Cluster) -> None:
+    for _ in range(2):
+        await started.client.delete(Node, "n", "")
+        await started.settle()
+        await started.make(Node, "n", "", status=READY)
+        await started.settle()
+    assert [one.partition(":")[0] for one in started.events.said] == [
+        "RegisteredNode",
+        *("RemovingNode", "RegisteredNode") * 2,
+    ]
+
+
+async def test_older_names_of_labels_follow_the_newer(started: Cluster) -> None:
+    await started.client.patch(Node, "n", "", {"metadata": {"labels": {"kubernetes.io/os": "linux"}}})
+    await started.settle()
+    labels = (await started.client.get(Node, "n")).metadata.labels
+    assert labels == {"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "linux"}
 
 
 async def test_a_renewed_lease_keeps_it(started: Cluster) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from podling.controllers.garbage import SWEEP, PodGC
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
@@ -38,6 +40,30 @@ async def test_a_pod_deleted_before_it_had_a_node(cluster: Cluster) -> None:
     await cluster.settle()
     await cluster.client.patch(Pod, "p", "ns", {"metadata": {"finalizers": None}})
     assert await cluster.names(Pod, "ns") == []
+
+
+@pytest.mark.parametrize("taint_first", [True, False])
+async def test_pods_that_are_being_deleted_on_a_node_that_is_off(cluster: Cluster, taint_first: bool) -> None:
+    """Not on one that is ready, whatever is said of it."""
+    off = {"spec": {"taints": [{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}]}}
+    await cluster.make(Node, "n", "", status={"conditions": [{"type": "Ready", "status": "True"}]})
+    await cluster.pod("stays", node="n")
+    await cluster.pod("p", node="n")
+    await cluster.pod("held", node="n", metadata={"finalizers": ["x.io/hold"]})
+    await collector(cluster)
+    if taint_first:
+        await cluster.client.patch(Node, "n", "", off)
+    for name in ("p", "held"):
+        await cluster.client.delete(Pod, name, "ns")
+    await cluster.settle()
+    assert await cluster.names(Pod, "ns") == ["held", "p", "stays"]
+    unknown = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+    await cluster.client.patch(Node, "n", "", unknown, subresource="status")
+    if not taint_first:
+        await cluster.client.patch(Node, "n", "", off)
+    await cluster.settle()
+    assert await cluster.names(Pod, "ns") == ["held", "stays"]
+    assert (await cluster.client.get(Pod, "held", "ns")).status.phase == "Failed"
 
 
 async def test_the_oldest_of_too_many_that_are_over_go(cluster: Cluster) -> None:

@@ -44,6 +44,20 @@ def test_when_a_pod_must_go(tolerations: list[Any], seconds: int | None) -> None
     assert due == (None if seconds is None else NOW + timedelta(seconds=seconds))
 
 
+async def test_a_pod_stays_when_the_taint_goes_in_time(cluster: Cluster) -> None:
+    await cluster.make(Node, "n", "", spec={"taints": [TAINT]})
+    await cluster.pod("p", node="n")
+    of = cluster.informers.of
+    await cluster.run(
+        TaintEviction(cluster.account("node-controller"), of(Node), of(Pod), cluster.events, cluster.clock)
+    )
+    for taints in ([], [TAINT], []):
+        await cluster.client.patch(Node, "n", "", {"spec": {"taints": taints or None}})
+        await cluster.settle()
+    cancelled = "TaintManagerEviction: Cancelling deletion of Pod ns/p"
+    assert cluster.events.said == [cancelled, cancelled]
+
+
 async def test_a_pod_goes_when_its_toleration_has_run_out(cluster: Cluster) -> None:
     await cluster.make(Node, "n", "")
     await cluster.pod("p", node="n")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from podling.model.rules.attachments import attach_required, unique_name
+from podling.model.rules.placement import OUT_OF_SERVICE
 from podling.model.rules.references import volume_claims_of
 from podling.model.rules.status import is_condition_true, is_terminal
 from podling.model.rules.volume_binding import is_bound
@@ -16,8 +17,6 @@ from podling.model.types.pod import Pod
 from podling.model.types.storage import CSIDriver, VolumeAttachment
 
 READ_ONLY_MANY, READ_WRITE_MANY = "ReadOnlyMany", "ReadWriteMany"
-OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
-"""The taint of a node that is known to be off: what it has is detached at once."""
 
 
 class Wanted(msgspec.Struct, frozen=True):

@@ -16,6 +16,8 @@ from podling.model.types.pod import NodeSelectorRequirement, NodeSelectorTerm, P
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+"""The taint of a node that somebody knows to be off: its pods and volumes are taken away at once."""
 GOING = "ToBeDeletedByClusterAutoscaler"
 """The taint of a node that the autoscaler is about to take away."""
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
