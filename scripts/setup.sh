@@ -22,7 +22,8 @@ needs=(
   "gcc gcc" "/usr/include/stdio.h libc6-dev" "curl curl"
 )
 cni_plugins() { for d in /usr/lib/cni /opt/cni/bin /usr/libexec/cni; do [ -x "$d/ptp" ] && return; done; return 1; }
-[ "$purpose" = test ] && needs+=("wrk wrk" "git git" "strace strace" "tcpdump tcpdump" "gdb gdb-minimal")
+[ "$purpose" = test ] && needs+=("wrk wrk" "git git" "strace strace" "tcpdump tcpdump" "gdb gdb-minimal" \
+  "mkfs.ext4 e2fsprogs" "mkfs.xfs xfsprogs")
 
 missing=()
 for need in "${needs[@]}"; do

@@ -4,7 +4,7 @@
 #
 #   scripts/vm.sh [SUITE] [PYTEST ARGUMENT ...]     SUITE: trixie (the default), bookworm, forky (containerd 2)
 #
-# Without arguments it runs the tests of what only cgroup v2 can show. Debian and its packages are installed before
+# Without arguments it runs the tests of what only cgroup v2 can show, or a kernel with project quotas. Debian and its packages are installed before
 # the boot; the machine itself reaches nothing outside. Where the processor lends itself to it, KVM runs it, else
 # qemu emulates one: everything takes about ten times as long. 4 GB of memory, two processors.
 #
@@ -16,7 +16,8 @@ case ${1:-} in
   bookworm | trixie | forky) suite=$1; shift ;;
   *) suite=trixie ;;
 esac
-[ $# -gt 0 ] || set -- tests/e2e/test_cgroup2.py tests/e2e/test_resources.py tests/unit/kubelet/node/test_cgroups.py
+[ $# -gt 0 ] || set -- tests/e2e/test_cgroup2.py tests/e2e/test_resources.py tests/unit/kubelet/node/test_cgroups.py \
+  tests/contract/size_limits tests/e2e/test_persistent_volumes.py
 command -v qemu-system-x86_64 >/dev/null || { echo "qemu is missing: apt-get install qemu-system-x86" >&2; exit 1; }
 
 work=$(mktemp -d /var/tmp/podling-vm.XXXXXX)

@@ -60,6 +60,15 @@ class Podling:
         command = [kubectl_program(), "--kubeconfig", str(self.instance.kubeconfig), *arguments]
         return run(command, input=input, check=check, timeout=timeout, env={**os.environ, **env})
 
+    def first_line(self, *arguments: str) -> str:
+        """What kubectl prints first in a minute, as of a watch; it is ended then."""
+        command = [kubectl_program(), "--kubeconfig", str(self.instance.kubeconfig), *arguments]
+        with subprocess.Popen([*command, "--request-timeout=60s"], stdout=subprocess.PIPE, text=True) as said:
+            assert said.stdout
+            line = said.stdout.readline()
+            said.kill()
+        return line
+
     def send_signal(self, number: signal.Signals) -> None:
         """Sends it to the one process of a podling that runs."""
         running = self.instance.running()

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from quota_disk import quota_disk
+
 if TYPE_CHECKING:
     from e2e.conftest import Podling
 
@@ -64,6 +66,12 @@ def ran(podling: Podling, one: dict[str, Any]) -> str:
     return said
 
 
+def said_of(podling: Podling, pod: str, reason: str) -> str:
+    """The message of the first event of this reason about the pod, which is waited for."""
+    chosen = f"--field-selector=reason={reason},involvedObject.name={pod}"
+    return podling.first_line("get", "events", chosen, "--watch", "-o", "jsonpath={.message}{'\\n'}")
+
+
 def place_of(podling: Podling, name: str) -> Path:
     bound = podling.get("pvc", name)["spec"]["volumeName"]
     return Path(podling.get("pv", bound)["spec"]["local"]["path"])
@@ -111,6 +119,29 @@ def test_a_volume_is_given_as_it_is_asked_for(own: Podling) -> None:
     assert (place / "sub/f").read_text() == "x\n"
     own.kubectl("delete", "pv", place.name, "--wait")
     assert (place / "sub/f").read_text() == "x\n"
+
+
+def test_a_volume_takes_no_more_than_its_claim(
+    make_podling: Callable[[], Podling], image_archives: dict[str, Path], tmp_path: Path
+) -> None:
+    """Where the file system keeps project quotas; and what is asked for later."""
+    podling = make_podling()
+    with quota_disk("ext4", tmp_path / "image", podling.instance.data_dir):
+        podling.up()
+        try:
+            podling.command("images", "load", str(image_archives[BUSYBOX]))
+            podling.apply(claim("little"))
+            fills = "dd if=/dev/zero of=/data/f bs=1M count=20 conv=fsync 2>&1; df -k /data | tail -n 1"
+            said = ran(podling, pod("fills", fills, of("little")))
+            assert "Disk quota exceeded" in said and " 10240 " in said
+            more = {"spec": {"resources": {"requests": {"storage": "40Mi"}}}}
+            podling.kubectl("patch", "pvc", "little", "-p", json.dumps(more))
+            podling.wait("jsonpath={.status.capacity.storage}=40Mi", "pvc/little")
+            assert "20+0 records out" in ran(podling, pod("fits", fills, of("little")))
+            told = podling.get("events", "--field-selector", "involvedObject.name=little")["items"]
+            assert "SizeNotEnforced" not in {one["reason"] for one in told}
+        finally:
+            podling.command("down")
 
 
 def test_a_pod_brings_its_claim_and_takes_it_with_it(own: Podling) -> None:
@@ -186,13 +217,8 @@ def test_a_volume_of_the_host_that_is_not_there_is_waited_for(own: Podling, tmp_
     place = tmp_path / "disk"
     volume = local_volume(own, "by-hand", place)
     own.apply(volume, claim("by-hand", storageClassName=""), pod("waits", "echo x > /data/f", of("by-hand")))
-    own.kubectl(
-        "wait", "--for=jsonpath={.reason}=FailedMount", "events", "--all", "--timeout=30s", check=False
-    )
-    told = own.kubectl("get", "events", "--field-selector", "reason=FailedMount", "-o", "json").stdout
-    assert f'MountVolume.SetUp failed for volume "by-hand" : path "{place}" does not exist' in {
-        one["message"] for one in json.loads(told)["items"]
-    }
+    why = f'MountVolume.SetUp failed for volume "by-hand" : path "{place}" does not exist'
+    assert why in said_of(own, "waits", "FailedMount")
     place.mkdir()
     own.wait("jsonpath={.status.phase}=Succeeded", "pod/waits")
     assert (place / "f").read_text() == "x\n"

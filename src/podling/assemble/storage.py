@@ -9,6 +9,7 @@ from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.client.informer import Informers
 from podling.client.workqueue import work
+from podling.kubelet.host.size_limits import ProjectQuotas
 from podling.kubelet.volumes.directories import PROVISIONER, WORKERS, DirectoryProvisioner
 from podling.model.time import Clock
 
@@ -21,7 +22,7 @@ async def provide_directories(
 ) -> None:
     """For ever: below `root`, for claims whose pods go to `node`. `informers` are for others, too."""
     events = EventRecorder(client, clock, f"{PROVISIONER}_{node}")
-    provisioner = DirectoryProvisioner(client, informers, events, root, node)
+    provisioner = DirectoryProvisioner(client, informers, events, root, node, ProjectQuotas())
     async with asyncio.TaskGroup() as tasks:
         await informers.start(tasks)
         tasks.create_task(events.run())

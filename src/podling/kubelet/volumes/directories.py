@@ -10,6 +10,9 @@ says of its path is compared with where its directory must be, and another is ne
 
 Every container that mounts it may write it, whatever its user, as with emptyDir; nobody else of the machine
 comes through the root, which is the kubelet's.
+
+Where the file system of the root has project quotas, a directory cannot take more than its claim asked for;
+elsewhere it can, which an event says.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from podling.client.events import EventRecorder
 from podling.client.informer import Informer, Informers
 from podling.client.workqueue import WorkQueue
 from podling.kubelet.files.tree import remove
+from podling.kubelet.host.size_limits import SizeLimits
 from podling.model.errors import StatusError
 from podling.model.rules.volume_binding import (
     BLOCK,
@@ -67,6 +71,8 @@ FINALIZER = "podling.io/directory"
 HOSTNAME = "kubernetes.io/hostname"
 MODE = 0o777
 NAMED = re.compile(r"pvc-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+FRESH = "."
+"""Before the name of a directory that is not complete yet."""
 BEGIN = ("", "")
 WORKERS = 4
 """A large directory that is removed does not hold up the others."""
@@ -83,12 +89,19 @@ class DirectoryProvisioner:
     name = "directory-provisioner"
 
     def __init__(
-        self, client: Client, informers: Informers, events: EventRecorder, root: Path, node: str
+        self,
+        client: Client,
+        informers: Informers,
+        events: EventRecorder,
+        root: Path,
+        node: str,
+        limits: SizeLimits,
     ) -> None:
         self.queue: WorkQueue[tuple[str, str]] = WorkQueue()
         """Namespace and name of a claim, without a namespace of a volume; `BEGIN` comes first."""
         self.queue.add(BEGIN)
         self._client, self._events, self._root, self._node = client, events, root, node
+        self._limits = limits
         self._claims = informers.of(PersistentVolumeClaim)
         self._volumes: Informer[PersistentVolume] = informers.of(PersistentVolume)
         self._classes = informers.of(StorageClass)
@@ -130,12 +143,15 @@ class DirectoryProvisioner:
                 await self._provide(claim)
 
     async def _grow(self, claim: PersistentVolumeClaim) -> None:
-        """There is nothing to grow but what is said: first of the volume, so that a kill in between leaves a
-        claim that asks again."""
+        """First its limit, if it has one, then what is said of the volume, then of the claim, so that a kill
+        in between leaves a claim that asks again."""
         volume, wanted = self._volumes.get("", claim.spec.volume_name), requested(claim)
         if volume is None or not self._is_ours(volume) or not is_bound_to(volume, claim):
             return
         if size(volume) < wanted:
+            if (place := self._place_of(volume)) is not None:
+                with suppress(FileNotFoundError):
+                    await asyncio.to_thread(self._limits.limit, place, wanted.value())
             capacity = {**volume.spec.capacity, STORAGE: wanted}
             await self._client.update(replace(volume, spec=replace(volume.spec, capacity=capacity)))
         if claim.status.capacity.get(STORAGE, wanted) < wanted:
@@ -163,8 +179,8 @@ class DirectoryProvisioner:
             self._events.warning(claim, "ProvisioningFailed", why)
             await self._let_go(claim)
             return
-        place = self._root / name
-        await asyncio.to_thread(make_directory, place)
+        place, asked = self._root / name, requested(claim)
+        is_limited = await asyncio.to_thread(make_directory, place, asked.value(), self._limits)
         try:
             await self._client.create(volume_for(claim, storage_class, place, self._node))
         except StatusError as error:
@@ -172,9 +188,12 @@ class DirectoryProvisioner:
                 raise
             return
         self._events.normal(claim, "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
-        asked = requested(claim)
-        told = f"{name} is a directory: nothing keeps it from growing beyond the {asked} that were asked for"
-        self._events.warning(claim, "SizeNotEnforced", told)
+        if not is_limited:
+            told = (
+                f"{name} is a directory on a file system without project quotas: nothing keeps it from "
+                f"growing beyond the {asked} that were asked for"
+            )
+            self._events.warning(claim, "SizeNotEnforced", told)
 
     async def _let_go(self, claim: PersistentVolumeClaim) -> None:
         """The scheduler shall not wait for it."""
@@ -191,13 +210,13 @@ class DirectoryProvisioner:
         ):
             return
         if spec.persistent_volume_reclaim_policy == DELETE:
-            place = self._root / meta.name
-            if spec.local is None or spec.local.path != str(place) or not NAMED.fullmatch(meta.name):
-                told = f"the volume is not at {place}: nothing is removed"
+            place = self._place_of(volume)
+            if place is None:
+                told = f"the volume is not at {self._root / meta.name}: nothing is removed"
                 self._events.warning(volume, "VolumeFailedDelete", told)
                 return
             try:
-                await asyncio.to_thread(remove, place)
+                await asyncio.to_thread(self._remove, place)
             except OSError as error:
                 self._events.warning(volume, "VolumeFailedDelete", str(error))
                 raise
@@ -220,12 +239,27 @@ class DirectoryProvisioner:
         made = volume.metadata.annotations.get(PROVISIONED_BY) == PROVISIONER
         return made and volume.spec.node_affinity == affinity_to(self._node)
 
+    def _place_of(self, volume: PersistentVolume) -> Path | None:
+        """None if what the volume says is not where its directory must be."""
+        name, local = volume.metadata.name, volume.spec.local
+        place = self._root / name
+        is_there = NAMED.fullmatch(name) and local is not None and local.path == str(place)
+        return place if is_there else None
+
+    def _remove(self, place: Path) -> None:
+        self._limits.free(place)
+        remove(place)
+
     def _remove_begun(self, known: set[str]) -> None:
         """Directories whose volumes were never made: they are empty."""
         for name in os.listdir(self._root):
-            if NAMED.fullmatch(name) and name not in known:
+            made = name.removeprefix(FRESH)
+            place = self._root / name
+            if NAMED.fullmatch(made) and made not in known:
                 with suppress(OSError):
-                    (self._root / name).rmdir()
+                    if not os.listdir(place):
+                        self._limits.free(place)
+                        place.rmdir()
 
     def _claim_changed(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
         if new is not None and (
@@ -250,16 +284,19 @@ def check(claim: PersistentVolumeClaim, storage_class: StorageClass) -> None:
         raise RefusedError(f'invalid parameter "{name}"')
 
 
-def make_directory(place: Path) -> None:
-    """Idempotent: one that is there keeps what it is. Raises OSError."""
-    fresh = place.with_name(f".{place.name}")
+def make_directory(place: Path, size: int, limits: SizeLimits) -> bool:
+    """Whether it can take no more than `size`, in bytes. Idempotent: one that is there keeps what it is.
+    Raises OSError."""
     if place.is_dir():
-        return
+        return limits.limit(place, size)
+    fresh = place.with_name(f"{FRESH}{place.name}")
     with suppress(FileExistsError):
         fresh.mkdir(mode=0o700)
+    is_limited = limits.limit(fresh, size)
     # mkdir's own mode is cut by the umask.
     fresh.chmod(MODE)
     fresh.rename(place)
+    return is_limited
 
 
 def directory_of(claim: PersistentVolumeClaim) -> str:

@@ -28,12 +28,29 @@ CLAIM: dict[str, Any] = {
 ELSE = "pvc-00000000-0000-0000-0000-000000000000"
 
 
-async def run(cluster: Cluster, root: Path) -> DirectoryProvisioner:
+class Limits:
+    """Of a file system that has them, or (None) of one that has not."""
+
+    def __init__(self, set_: dict[str, int] | None = None) -> None:
+        self.set = set_
+
+    def limit(self, place: Path, size: int) -> bool:
+        assert place.is_dir()
+        if self.set is not None:
+            self.set[place.name.removeprefix(".")] = size
+        return self.set is not None
+
+    def free(self, place: Path) -> None:
+        if self.set is not None:
+            self.set.pop(place.name.removeprefix("."), None)
+
+
+async def run(cluster: Cluster, root: Path, limits: Limits | None = None) -> DirectoryProvisioner:
     informers = cluster.informers
     claims, volumes = informers.of(PersistentVolumeClaim), informers.of(PersistentVolume)
     classes, pods = informers.of(StorageClass), informers.of(Pod)
     made = DirectoryProvisioner(
-        cluster.account("directory-provisioner"), informers, cluster.events, root, NODE
+        cluster.account("directory-provisioner"), informers, cluster.events, root, NODE, limits or Limits()
     )
     binder = cluster.account("persistent-volume-binder")
     await cluster.run(
@@ -77,9 +94,13 @@ async def test_a_directory_lives_as_long_as_its_claim(cluster: Cluster, tmp_path
 async def test_a_claim_may_grow(cluster: Cluster, tmp_path: Path, volume_first: bool) -> None:
     """Also where a kill came between the two writes."""
     root = tmp_path / "volumes"
-    await run(cluster, root)
+    limits = Limits({})
+    await run(cluster, root, limits)
     place = await bound(cluster, root)
+    assert limits.set == {place.name: 1 << 30}
     if volume_first:
+        # The limit is set before either.
+        limits.limit(place, 3 << 30)
         body = {"spec": {"capacity": {"storage": "3Gi"}}}
         await cluster.client.patch(PersistentVolume, place.name, "", body)
     more = {"spec": {"resources": {"requests": {"storage": "3Gi"}}}}
@@ -89,6 +110,23 @@ async def test_a_claim_may_grow(cluster: Cluster, tmp_path: Path, volume_first: 
     volume = await cluster.client.get(PersistentVolume, place.name, "")
     assert str(claim.status.capacity["storage"]) == str(volume.spec.capacity["storage"]) == "3Gi"
     assert cluster.events.said.count("VolumeResizeSuccessful: Resize volume succeeded") == 1
+    assert limits.set == {place.name: 3 << 30}
+    assert not [one for one in cluster.events.said if "SizeNotEnforced" in one]
+    await cluster.client.delete(PersistentVolumeClaim, "c", "ns")
+    await cluster.settle()
+    assert limits.set == {} and not place.exists()
+
+
+async def test_a_size_that_nothing_keeps_is_said_once(cluster: Cluster, tmp_path: Path) -> None:
+    await run(cluster, tmp_path / "volumes")
+    place = await bound(cluster, tmp_path / "volumes")
+    more = {"spec": {"resources": {"requests": {"storage": "3Gi"}}}}
+    await cluster.client.patch(PersistentVolumeClaim, "c", "ns", more)
+    await cluster.settle()
+    assert [one for one in cluster.events.said if "SizeNotEnforced" in one] == [
+        f"SizeNotEnforced: {place.name} is a directory on a file system without project quotas: nothing "
+        "keeps it from growing beyond the 1Gi that were asked for"
+    ]
 
 
 async def test_what_a_kill_left_is_taken_up(cluster: Cluster, tmp_path: Path) -> None:
@@ -99,10 +137,13 @@ async def test_what_a_kill_left_is_taken_up(cluster: Cluster, tmp_path: Path) ->
     claim = await cluster.make(PersistentVolumeClaim, "c", metadata=CHOSEN, spec=CLAIM)
     begun = root / f"pvc-{claim.metadata.uid}"
     full, foreign = root / ELSE.replace("0", "1"), root / "pvc-mine"
-    for place in (begun, root / ELSE, full, foreign):
+    fresh = root / f".{ELSE.replace('0', '2')}"
+    limits = Limits({place.name.removeprefix("."): 1 for place in (begun, root / ELSE, full, fresh)})
+    for place in (begun, root / ELSE, full, foreign, fresh):
         place.mkdir()
     (full / "file").write_text("x")
-    await run(cluster, root)
+    await run(cluster, root, limits)
+    assert limits.set == {begun.name: 1 << 30, full.name: 1}
     assert (await cluster.client.get(PersistentVolumeClaim, "c", "ns")).status.phase == "Bound"
     assert sorted(root.iterdir()) == sorted((begun, full, foreign))
 
