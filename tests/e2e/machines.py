@@ -67,6 +67,11 @@ class Machine(msgspec.Struct):
             *PODLING, *arguments, "--data-dir", str(self.instance.data_dir), check=check, timeout=timeout
         )
 
+    def begin(self, *arguments: str) -> subprocess.Popen[str]:
+        """The same, while others act."""
+        command = self.within(*PODLING, *arguments, "--data-dir", str(self.instance.data_dir))
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
     def kubectl(self, *arguments: str, check: bool = True, timeout: float = 90, input: str = "") -> Completed:
         """With this machine's administrator."""
         program = shutil.which("kubectl") or str(Path(sys.executable).parent / "kubectl")

@@ -204,12 +204,34 @@ def test_a_start_needs_no_token_and_pods_go_on_meanwhile(machines: Machines) -> 
     beta = machines.beta
     before = machines.get("pod", "on-beta")["status"]["containerStatuses"]
     beta.stop()
+    # As a node that an earlier version has made a member.
+    (beta.instance.pki_dir / "joined-node-current.pem").unlink()
     said = machines.ask("on-alpha", f"http://{machines.address('on-beta')}:8080/cgi-bin/who")
     assert said.startswith("on-beta ")
     beta.podling("join", "--detach")
     assert machines.get("pod", "on-beta")["status"]["containerStatuses"] == before
     said = machines.ask("on-beta", f"http://{machines.address('on-gamma')}:8080/cgi-bin/who")
     assert said == f"on-gamma {machines.address('on-beta')}"
+
+
+def test_a_node_reads_no_more_than_one_of_kubernetes(machines: Machines) -> None:
+    """What its network reads has a certificate of its own, which may remove its Node and no other."""
+
+    def may(config: str, *arguments: str) -> bool:
+        asked = ("auth", "can-i", *arguments, "--kubeconfig", config)
+        return machines.beta.kubectl(*asked, check=False).returncode == 0
+
+    node = machines.beta.instance
+    assert not may(str(node.joined_kubeconfig), "list", "pods", "-A")
+    assert not may(str(node.joined_kubeconfig), "list", "networkpolicies", "-A")
+    assert not may(str(node.joined_kubeconfig), "delete", "nodes/beta")
+    text = node.joined_kubeconfig.read_text()
+    beside = node.data_dir / "beside.conf"
+    beside.write_text(text.replace("kubelet-client-current.pem", "joined-node-current.pem"))
+    assert may(str(beside), "list", "pods", "-A")
+    assert may(str(beside), "delete", "nodes/beta")
+    assert not may(str(beside), "delete", "nodes/alpha")
+    assert not may(str(beside), "get", "secrets", "-A")
 
 
 def deployment(name: str, replicas: int, **spec: Any) -> dict[str, Any]:

@@ -26,7 +26,6 @@ ADMIN = "kubernetes-admin"
 TOKEN = "peer-admin"
 ETCD_URL = "etcd.url"
 """The file in the directory of Kubernetes' API server that says where its etcd is."""
-OF_JOINED_NODES = ("podling:node", "podling:node-proxier")
 """Bindings."""
 
 
@@ -88,20 +87,6 @@ def until_default(server: Server) -> None:
     with server.asking() as asking:
         namespaces = asking.watch("/api/v1/namespaces?watch=1")
         next(one for one in namespaces if one["metadata"]["name"] == "default")
-
-
-@contextmanager
-def without_rights_of_joined_nodes(server: Server) -> Iterator[None]:
-    """podling lets `system:nodes` run a node's network, and leave (docs/threats.md). Kubernetes leaves it to
-    those who set up a cluster."""
-    bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
-    taken = [server.ask("GET", f"{bindings}/{name}").body for name in OF_JOINED_NODES]
-    for name in OF_JOINED_NODES:
-        assert server.ask("DELETE", f"{bindings}/{name}").code == 200
-    yield
-    for one in taken:
-        metadata = {"name": one["metadata"]["name"], "annotations": one["metadata"]["annotations"]}
-        assert server.ask("POST", bindings, {**one, "metadata": metadata}).code == 201
 
 
 def _authority(directory: Path) -> Authority:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from peer import control_plane
 from peer.server import Server
 from peer.test_authentication import WHO_AM_I, Both, both
 
@@ -148,8 +147,7 @@ def servers(kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory)
         for server in one[:2]:
             for name, rules in GRANTS.items():
                 grant(server, name, rules)
-        with control_plane.without_rights_of_joined_nodes(one.podling):
-            yield one
+        yield one
 
 
 def grant(server: Server, name: str, rules: list[dict[str, Any]]) -> None:

@@ -22,7 +22,6 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from peer import control_plane
 from peer.server import Server
 from podling.apiserver.authz.authorizers import Authorizer, Decision, opinion_of
 from podling.apiserver.authz.modes import authorizers_of, by_modes
@@ -254,7 +253,7 @@ def restricting(kubernetes: Server) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def restricting_podling(podling: Server) -> Iterator[Server]:
-    with control_plane.without_rights_of_joined_nodes(podling), populated(podling):
+    with populated(podling):
         yield podling
 
 

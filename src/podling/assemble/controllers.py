@@ -29,8 +29,8 @@ from podling.controllers.controller import Accounts, Controller, queue_metrics
 from podling.controllers.controller import run as run_controller
 from podling.controllers.kubernetes_service import Servers
 from podling.controllers.load_balancers import RECORDER, Taken
+from podling.controllers.node_certificates import Others
 from podling.controllers.nodes import GRACE
-from podling.controllers.serving_certificates import Others
 from podling.machine.pki import KeyPair
 from podling.machine.start import StartError
 from podling.model.rules.addresses import subnets

@@ -36,6 +36,11 @@ from podling.machine.pki import write_whole
 from podling.machine.start import StartError
 from podling.model.errors import StatusError
 from podling.model.rules.status import is_condition_true
+from podling.model.types.authorization import (
+    ResourceAttributes,
+    SelfSubjectAccessReview,
+    SelfSubjectAccessReviewSpec,
+)
 from podling.model.types.networking import ServiceCIDR
 from podling.model.types.node import Node, NodeAddress, NodeStatus, Taint
 from podling.model.types.service import Service
@@ -107,6 +112,30 @@ def check_time(wanted: Wanted, now: datetime) -> None:
         )
 
 
+async def identify(client: Client, wanted: Wanted, now: datetime) -> None:
+    """Have the certificate by which the node looks after its network; `client` is the node's own. None is
+    needed where nodes may all that themselves, as an administrator can let them, nor, for now, while nobody
+    answers. Raises StartError."""
+    lifetime = kept(wanted)
+    if lifetime is not None and lifetime.has(now):
+        return
+    asked = ResourceAttributes(verb="list", group="networking.k8s.io", resource="networkpolicies")
+    review = SelfSubjectAccessReview(spec=SelfSubjectAccessReviewSpec(resource_attributes=asked))
+    try:
+        async with asyncio.timeout(APPROVED_WITHIN) as waiting:
+            if not (await client.create(review)).status.allowed:
+                await obtain(client, wanted)
+    except (StatusError, RequestError) as error:
+        raise StartError(f"the cluster has given this node's network no certificate: {error}") from error
+    except OSError as error:
+        if waiting.expired():
+            raise StartError(
+                "nobody has approved the certificate of this node's network: `kubectl get csr` shows its "
+                "request"
+            ) from error
+        # No server answers: a node that was one before starts all the same, and asks later.
+
+
 class Known(msgspec.Struct, frozen=True):
     """What a node must know of its cluster before its runtime starts: the subnet of its pods, the subnets of
     services, separated by commas, and where pods ask for names; what is not known is empty."""
@@ -116,13 +145,14 @@ class Known(msgspec.Struct, frozen=True):
     dns: str = ""
 
 
-async def known(client: Client, instance: Instance, node: Node) -> Known:
-    """Register `node` and ask; what was known before if no API server answers. Raises StartError."""
+async def known(client: Client, beside: Client, instance: Instance, node: Node) -> Known:
+    """Register `node` and ask; what was known before if no API server answers. `beside` is who looks after
+    its network. Raises StartError."""
     file = instance.data_dir / KNOWN_FILE
     try:
         found = Known(await _registered(client, node))
         with suppress(StatusError):
-            services = (await client.get(ServiceCIDR, "kubernetes")).spec.cidrs
+            services = (await beside.get(ServiceCIDR, "kubernetes")).spec.cidrs
             found = replace(found, services=",".join(services))
         with suppress(StatusError):
             dns = (await client.get(Service, DNS[1], DNS[0])).spec.cluster_ip

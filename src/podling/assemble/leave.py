@@ -15,7 +15,7 @@ from podling.assemble.alone import read_access
 from podling.assemble.join import KNOWN_FILE
 from podling.assemble.node_certificates import node_of
 from podling.assemble.process import Report, first
-from podling.assemble.worker import SERVERS_FILE
+from podling.assemble.worker import SERVERS_FILE, looking_after
 from podling.client.client import Client
 from podling.kubelet.files.tree import remove
 from podling.machine.instance import Instance
@@ -60,11 +60,14 @@ def run(options: LeaveOptions, report: Report) -> None:
 
 async def _out(options: LeaveOptions, node: str, report: Report) -> None:
     """Drain and remove the Node. Raises StartError."""
-    client = Client(read_access(options.instance.joined_kubeconfig).transport())
+    instance = options.instance
+    access = read_access(instance.joined_kubeconfig)
+    client, beside = Client(access.transport()), Client(looking_after(access, instance, node).transport())
     try:
-        if options.instance.running() is not None:
+        if instance.running() is not None:
             await drain(client, node, options.within, report, force=options.force)
-        await client.delete(Node, node)
+        # A kubelet may not remove its Node.
+        await beside.delete(Node, node)
     except* DrainError as errors:
         raise StartError(
             f"{errors.exceptions[0]}: the node takes no new pods; --force evicts them"
@@ -76,3 +79,4 @@ async def _out(options: LeaveOptions, node: str, report: Report) -> None:
         report(f"{why}; remove it there with `kubectl delete node {node}`")
     finally:
         await client.close()
+        await beside.close()

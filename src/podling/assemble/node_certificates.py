@@ -1,4 +1,5 @@
-"""The certificates that a kubelet alone asks its cluster for: the one it shows API servers, and its server's.
+"""The certificates that a node asks its cluster for: the one its kubelet shows API servers, that of the
+kubelet's server, and the one by which a node of podling looks after its network (docs/decisions/108).
 
 As by Kubernetes' kubelet each is asked for by a CertificateSigningRequest, kept with its key in one file, and
 asked for again when between 70 and 90 % of its time are over. Who uses it follows the file.
@@ -28,10 +29,15 @@ from podling.machine.pki import KeyPair, Sleep, general_name, until, write_whole
 from podling.model.errors import StatusError
 from podling.model.rules.certificates import (
     APPROVED,
+    CLIENT_SIGNER,
     DENIED,
     FAILED,
+    JOINED_NODE,
+    JOINED_NODES,
     KUBELET_CLIENT_SIGNER,
     KUBELET_SERVING_SIGNER,
+    NODE,
+    NODES,
     attributes_of,
     conditions_of,
 )
@@ -41,7 +47,6 @@ from podling.model.types.meta import ObjectMeta
 from podling.process.tls import Lifetime, Reread
 from podling.process.waits import Backoff
 
-NODES, NODE = "system:nodes", "system:node:"
 ISSUED_WITHIN = 900.0
 """Seconds that a request waits for its certificate; then another is made."""
 RETRY = Backoff(2.0, 32.0)
@@ -57,23 +62,31 @@ class RequestError(ValueError):
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """A certificate of `node` for `usage`, by `signer`, and where it is kept with its key; a server's is for
-    `hosts`, addresses or names."""
+    """A certificate of the user `name` of `group` for `usage`, by `signer`, and where it is kept with its
+    key; a server's is for `hosts`, addresses or names."""
 
     file: Path
-    node: str
+    name: str
+    group: str
     signer: str
     usage: str
     hosts: Sequence[str] = ()
 
     @property
     def subject(self) -> x509.Name:
-        group = x509.NameAttribute(NameOID.ORGANIZATION_NAME, NODES)
-        return x509.Name([group, x509.NameAttribute(NameOID.COMMON_NAME, f"{NODE}{self.node}")])
+        group = x509.NameAttribute(NameOID.ORGANIZATION_NAME, self.group)
+        return x509.Name([group, x509.NameAttribute(NameOID.COMMON_NAME, self.name)])
 
 
 def client_certificate(directory: Path, node: str) -> Wanted:
-    return Wanted(directory / "kubelet-client-current.pem", node, KUBELET_CLIENT_SIGNER, "client auth")
+    file = directory / "kubelet-client-current.pem"
+    return Wanted(file, f"{NODE}{node}", NODES, KUBELET_CLIENT_SIGNER, "client auth")
+
+
+def joined_certificate(directory: Path, node: str) -> Wanted:
+    """For what the machine of a node does beside its kubelet."""
+    file = directory / "joined-node-current.pem"
+    return Wanted(file, f"{JOINED_NODE}{node}", JOINED_NODES, CLIENT_SIGNER, "client auth")
 
 
 def node_of(directory: Path) -> str:
@@ -88,7 +101,7 @@ def node_of(directory: Path) -> str:
 
 def serving_certificate(directory: Path, node: str, hosts: Sequence[str]) -> Wanted:
     file = directory / "kubelet-server-current.pem"
-    return Wanted(file, node, KUBELET_SERVING_SIGNER, "server auth", hosts)
+    return Wanted(file, f"{NODE}{node}", NODES, KUBELET_SERVING_SIGNER, "server auth", hosts)
 
 
 def kept(wanted: Wanted) -> Lifetime | None:

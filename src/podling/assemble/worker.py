@@ -21,10 +21,16 @@ from msgspec.structs import replace
 from podling.assemble import process
 from podling.assemble.alone import read_access
 from podling.assemble.discovery import Joining
-from podling.assemble.join import check_time, join, known, new_member
+from podling.assemble.join import check_time, identify, join, known, new_member
 from podling.assemble.kubelet import KubeletOptions, certify, keep_certified, serve, settle
 from podling.assemble.network import ProxyOptions, run_proxy
-from podling.assemble.node_certificates import client_certificate, node_of
+from podling.assemble.node_certificates import (
+    RotatedLogin,
+    Rotation,
+    client_certificate,
+    joined_certificate,
+    node_of,
+)
 from podling.assemble.node_options import NodeOptions
 from podling.assemble.policies import policies
 from podling.assemble.process import Report
@@ -87,15 +93,17 @@ def run(options: WorkerOptions, report: Report, ready: Callable[[], None]) -> No
                     wire=access.wire._replace(server_name=SERVER_NAME, proxy=None),
                 )
                 client = Client(near.transport())
+                beside = Client(looking_after(near, instance, name).transport())
                 try:
                     async with asyncio.TaskGroup() as tasks:
                         acting = tasks.create_task(
-                            _live(options, name, access, balancer, client, report, ready)
+                            _live(options, name, access, balancer, client, beside, report, ready)
                         )
                         await told_to_stop.wait()
                         acting.cancel()
                 finally:
                     await client.close()
+                    await beside.close()
 
     process.run(main)
 
@@ -112,6 +120,13 @@ async def _joined(options: WorkerOptions, report: Report) -> None:
         )
     report(f"Joining the cluster at {joining.server} as {name}")
     await join(instance, joining, name, SystemClock().now())
+
+
+def looking_after(access: Access, instance: Instance, node: str) -> Access:
+    """By the certificate of who looks after the network of `node`; by the node's own as long as there is
+    none."""
+    own = joined_certificate(instance.pki_dir, node)
+    return replace(access, login=RotatedLogin(own, access.trust, access.login, SystemClock()))
 
 
 def name_of(options: WorkerOptions) -> str:
@@ -137,9 +152,11 @@ async def _live(
     access: Access,
     balancer: Balancer,
     client: Client,
+    beside: Client,
     report: Report,
     ready: Callable[[], None],
 ) -> None:
+    """`client` is the kubelet's, `beside` that of who looks after the network."""
     clock, instance = SystemClock(), options.instance
     ip = options.node_ip or machine_address()
     if ip_address(ip).is_loopback:
@@ -149,7 +166,9 @@ async def _live(
     config = KubeletConfig(name, instance.kubelet_dir, instance.pod_logs_dir, ip, **given)
     with listener(ip, *wanted) as listening:
         with writing(instance.data_dir):
-            cluster = await known(client, instance, new_member(config, options.taints))
+            identity = joined_certificate(instance.pki_dir, name)
+            await identify(client, identity, clock.now())
+            cluster = await known(client, beside, instance, new_member(config, options.taints))
             subnet = cluster.subnet
             resolvers: Mapping[str, Any] = {"cluster_dns": (cluster.dns,)} if cluster.dns else {}
             node = replace(options.node, node_name=name, settings={**resolvers, **given})
@@ -165,11 +184,11 @@ async def _live(
             )
             certified = certify(chosen, ip, clock)
             settings = settle(chosen, certified.serving, access, ip, listening)
-        informers = Informers(client)
+        informers = Informers(beside)
         informers.of(EndpointSlice).subscribe(lambda old, new: follow_servers(instance, balancer, new))
         is_own = not node.cri_endpoint
         routes = NodeRoutes(client, informers, instance, name, ip, subnet) if is_own else None
-        enforced = policies(client, informers, instance, name) if is_own else None
+        enforced = policies(beside, informers, instance, name) if is_own else None
         proxied = ProxyOptions(instance, name, cluster.services, subnet if is_own else "", ip)
 
         async def follow() -> None:
@@ -184,7 +203,8 @@ async def _live(
             ready()
 
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(run_proxy(client, informers, proxied, lambda source: None))
+            tasks.create_task(Rotation(client, identity, clock).run())
+            tasks.create_task(run_proxy(beside, informers, proxied, lambda source: None))
             if routes is not None and enforced is not None:
                 tasks.create_task(routes.run())
                 tasks.create_task(enforced.run())

@@ -29,6 +29,7 @@ from podling.controllers.kubernetes_service import KubernetesService, Servers
 from podling.controllers.load_balancers import RECORDER, LoadBalancers, Taken
 from podling.controllers.namespaces import Namespaces, RootCA, ServiceAccounts
 from podling.controllers.node_addresses import NodeAddresses
+from podling.controllers.node_certificates import JoinedNodeApprover, Others, ServingApprover
 from podling.controllers.nodes import (
     EVICTION_TELLER,
     GRACE,
@@ -41,7 +42,6 @@ from podling.controllers.policy_types import PolicyTypes, TypeCheck
 from podling.controllers.protection import AttributesClassProtection, ClaimProtection, VolumeProtection
 from podling.controllers.quotas import ResourceQuotas
 from podling.controllers.roles import ClusterRoleAggregation
-from podling.controllers.serving_certificates import Others, ServingApprover
 from podling.controllers.storage.attachments import ATTACHER, Attachments
 from podling.controllers.storage.binder import BINDER, VolumeBinder
 from podling.controllers.storage.ephemeral import EPHEMERAL, EphemeralVolumes
@@ -135,6 +135,7 @@ def rest_of_the_server(
         AddressRepair(client, services, addresses, informers.of(ServiceCIDR), events, clock),
         *extensions(client, informers, clock, fault_of, measures=measures),
         FlowControl(client, informers.of(FlowSchema), informers.of(PriorityLevelConfiguration), clock),
+        JoinedNodeApprover(client, informers.of(CertificateSigningRequest)),
     ]
 
 

@@ -23,6 +23,8 @@ from podling.model.rules.certificates import (
     FAILED,
     KUBELET_CLIENT_SIGNER,
     KUBELET_SERVING_SIGNER,
+    NODE,
+    NODES,
     attributes_of,
     blocks,
     conditions_of,
@@ -31,8 +33,6 @@ from podling.model.rules.certificates import (
 from podling.model.time import parse_optional, parse_time
 from podling.model.types.certificates import CertificateSigningRequest
 
-NODES, NODE = "system:nodes", "system:node:"
-"""The group of kubelets, and what their names begin with."""
 SELF_NODE_CLIENT, NODE_CLIENT = "selfnodeclient", "nodeclient"
 """Subresources of CertificateSigningRequests that nobody serves: who may create one gets what it names
 approved."""

@@ -17,8 +17,8 @@ from podling.apiserver.http.local import LocalTransport
 from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.request.request import User
 from podling.apiserver.request.response import Response
+from podling.assemble import join
 from podling.assemble.node_certificates import (
-    NODES,
     RequestError,
     RotatedLogin,
     Rotation,
@@ -27,6 +27,7 @@ from podling.assemble.node_certificates import (
     due,
     is_answered,
     issued,
+    joined_certificate,
     kept,
     serving_certificate,
     shown_at_first,
@@ -36,9 +37,11 @@ from podling.client.login import Shown
 from podling.client.tls import Trust
 from podling.controllers.certificates_rules import CertificateAuthority, issue
 from podling.machine.pki import Authority
+from podling.machine.start import StartError
 from podling.model.codec.json import from_data
+from podling.model.rules.certificates import NODES
 from podling.model.types.certificates import CertificateSigningRequest
-from podling.model.types.rbac import AUTHENTICATED, MASTERS
+from podling.model.types.rbac import AUTHENTICATED, MASTERS, ClusterRoleBinding
 from podling.process.tls import Lifetime
 from podling.storage.memory import MemoryStorage
 
@@ -173,6 +176,62 @@ async def test_a_server_s_certificate_has_its_names(cluster: Cluster, tmp_path: 
     assert one.spec.signer_name == "kubernetes.io/kubelet-serving"
     assert kept(serving_certificate(tmp_path, "n", ["n", "192.0.2.2"])) is None, "at another address"
     assert kept(serving_certificate(tmp_path, "m", ["n", "192.0.2.1"])) is None, "of another node"
+
+
+async def identified(cluster: Cluster, wanted: Wanted) -> None:
+    version = (await cluster.admin.list(CertificateSigningRequest)).resource_version
+    async with asyncio.TaskGroup() as tasks:
+        answering = tasks.create_task(cluster.answer(version))
+        await join.identify(cluster.client(NODE, NODES), wanted, cluster.clock.now())
+        answering.cancel()
+
+
+async def test_a_node_has_a_certificate_for_its_network(cluster: Cluster, tmp_path: Path) -> None:
+    """Which it keeps, and asks for again once it has ended."""
+    wanted, cluster.answers = joined_certificate(tmp_path, "n"), [APPROVED]
+    await identified(cluster, wanted)
+    await identified(cluster, wanted)
+    (asked,) = (await cluster.admin.list(CertificateSigningRequest)).items
+    assert (asked.spec.signer_name, asked.spec.username) == ("kubernetes.io/kube-apiserver-client", NODE)
+    certificate = x509.load_pem_x509_certificate(wanted.file.read_bytes())
+    assert certificate.subject.rfc4514_string() == "CN=podling:node:n,O=podling:nodes"
+    cluster.clock.time += 2 * LIFE
+    await identified(cluster, wanted)
+    assert len((await cluster.admin.list(CertificateSigningRequest)).items) == 2
+
+
+async def test_where_nodes_may_read_for_their_network_none_is_needed(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """As where an administrator, or an earlier version, lets all nodes."""
+    subject = {"kind": "Group", "name": NODES, "apiGroup": "rbac.authorization.k8s.io"}
+    ref = {"kind": "ClusterRole", "name": "podling:nodes", "apiGroup": "rbac.authorization.k8s.io"}
+    bound = {"metadata": {"name": "b"}, "subjects": [subject], "roleRef": ref}
+    await cluster.admin.create(from_data(bound, ClusterRoleBinding))
+    await identified(cluster, joined_certificate(tmp_path, "n"))
+    assert not (await cluster.admin.list(CertificateSigningRequest)).items
+
+
+async def test_a_node_whose_network_gets_no_certificate_does_not_start(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(join, "APPROVED_WITHIN", 0.01)
+    node, now = cluster.client(NODE, NODES), cluster.clock.now()
+    with pytest.raises(StartError, match="nobody has approved the certificate of this node's network"):
+        await join.identify(node, joined_certificate(tmp_path, "n"), now)
+    monkeypatch.undo()
+    cluster.answers = [{"type": "Denied", "reason": "No", "message": "never"}]
+    with pytest.raises(BaseExceptionGroup) as raised:
+        await identified(cluster, joined_certificate(tmp_path, "n"))
+    assert "is denied, reason: No, message: never" in str(raised.value.exceptions[0])
+
+
+async def test_while_no_server_answers_a_node_goes_on_as_before(tmp_path: Path) -> None:
+    async def nobody(*_: object) -> Response:
+        raise ConnectionRefusedError
+
+    client = Client(LocalTransport(nobody, User(NODE, (NODES,))))
+    await join.identify(client, joined_certificate(tmp_path, "n"), datetime.now(UTC))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from podling.apiserver.admission.plugin import Attributes, Handles, May
 from podling.apiserver.authz.authorizers import Decision, settled
-from podling.apiserver.authz.node import LEASE_NAMESPACE, NODE_PREFIX, is_node, node_name
+from podling.apiserver.authz.node import LEASE_NAMESPACE, is_node, node_name
 from podling.apiserver.request.context import Find
 from podling.apiserver.request.request import RequestInfo
 from podling.model.codec.quoting import quoted
@@ -22,6 +22,7 @@ from podling.model.errors import not_found
 from podling.model.rules.certificates import (
     KUBELET_CLIENT_SIGNER,
     KUBELET_SERVING_SIGNER,
+    NODE,
     attributes_of,
     read_request,
 )
@@ -357,6 +358,6 @@ def _certificate(node: str, attributes: Attributes, new: CertificateSigningReque
         names = attributes_of(read_request(new.spec.request).subject, x509.NameOID.COMMON_NAME)
     except ValueError as error:
         return f"unable to parse csr: {error}"
-    own = f"{NODE_PREFIX}{node}"
+    own = f"{NODE}{node}"
     # As in Go the last of several counts.
     return "" if names[-1:] == [own] else f"can only create a node CSR with CN={own}"

@@ -17,11 +17,11 @@ import msgspec
 
 from podling.apiserver.authn.tokens import claimed_subject
 from podling.apiserver.authz.authorizers import Authorizer, authorize, refusal
-from podling.apiserver.authz.node import NODE_PREFIX, NODES
 from podling.apiserver.request.context import ANONYMOUS, Impersonation
 from podling.apiserver.request.request import RequestInfo, User
 from podling.model import names
 from podling.model.errors import StatusError
+from podling.model.rules.certificates import NODE, NODES
 from podling.model.types.rbac import AUTHENTICATED, MASTERS, SERVICE_ACCOUNTS, UNAUTHENTICATED
 
 ACCOUNT_PREFIX = claimed_subject("", "").removesuffix(":")
@@ -103,7 +103,7 @@ class _Legacy:
 
 def node_of(user: str) -> str | None:
     """The name of the node whose user this is; None for others."""
-    name = user.removeprefix(NODE_PREFIX)
+    name = user.removeprefix(NODE)
     return name if name != user and not names.dns1123_subdomain(name) else None
 
 

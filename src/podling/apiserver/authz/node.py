@@ -3,6 +3,9 @@
 Whoever is named `system:node:NAME` and is in the group `system:nodes` may read what the pods of that node
 refer to, its own objects, and what the role `system:node` allows of everything else. What it may write is
 told by the NodeRestriction plugin, which sees the objects.
+
+Kubernetes lets no node remove its own Node. Here `podling:node:NAME` of `podling:nodes` may, which is the
+machine that has joined and leaves (docs/decisions/108); what else it may, roles say.
 """
 
 from __future__ import annotations
@@ -13,9 +16,11 @@ from typing import Any
 
 from podling.apiserver.authz.authorizers import ALLOW, NO_OPINION, Decision, ListedRules, Opinion
 from podling.apiserver.authz.rbac import CompiledRole, Name
+from podling.apiserver.authz.roles.rules import CORE, may
 from podling.apiserver.authz.roles.system_roles import RULES
 from podling.apiserver.request.request import RequestInfo, User
 from podling.model.codec.quoting import quoted
+from podling.model.rules.certificates import JOINED_NODE, JOINED_NODES, NODE, NODES
 from podling.model.rules.references import (
     DRIVERS_WITH_SECRETS,
     config_maps_of,
@@ -32,7 +37,6 @@ from podling.model.types.storage import VolumeAttachment
 Object = tuple[str, str, str]
 """Resource, namespace and name."""
 
-NODES, NODE_PREFIX = "system:nodes", "system:node:"
 LEASE_NAMESPACE = "kube-node-lease"
 UNLISTED = ListedRules([], ["node authorizer does not support user rule resolution"], incomplete=True)
 NOTHING = ListedRules([], [])
@@ -138,12 +142,18 @@ class NodeGraph:
 
 
 def is_node(user: User) -> bool:
-    return user.name.startswith(NODE_PREFIX) and NODES in user.groups
+    return user.name.startswith(NODE) and NODES in user.groups
 
 
 def node_name(user: User) -> str:
     """Of a user that `is_node`; may be empty."""
-    return user.name.removeprefix(NODE_PREFIX)
+    return user.name.removeprefix(NODE)
+
+
+def leaving(user: User) -> str:
+    """The node that may be removed by the machine that is it; empty for other users."""
+    is_joined = user.name.startswith(JOINED_NODE) and JOINED_NODES in user.groups
+    return user.name.removeprefix(JOINED_NODE) if is_joined else ""
 
 
 class NodeAuthorizer:
@@ -168,7 +178,7 @@ class NodeAuthorizer:
 
     def authorize(self, user: User, info: RequestInfo) -> Opinion:
         if not is_node(user):
-            return NO_OPINION
+            return ALLOW if _removes(info, leaving(user)) else NO_OPINION
         node = node_name(user)
         if not node:
             return _no(f"unknown node for user {quoted(user.name)}")
@@ -178,7 +188,10 @@ class NodeAuthorizer:
         return decide(node, info)
 
     def rules_of(self, user: User, namespace: str) -> ListedRules:
-        return UNLISTED if is_node(user) else NOTHING
+        if is_node(user):
+            return UNLISTED
+        own = leaving(user)
+        return ListedRules([may("delete", CORE, "nodes", own)], []) if own else NOTHING
 
     def _by_role(self, node: str, info: RequestInfo) -> Opinion:
         names = self._role.names(info.verb, info.api_group, info.resource, info.subresource)
@@ -251,6 +264,15 @@ class NodeAuthorizer:
             case ("", ("create" | "delete")) | ("status", ("update" | "patch")) | ("eviction", "create"):
                 return ALLOW
         return NO_OPINION
+
+
+def _removes(info: RequestInfo, node: str) -> bool:
+    """Whether it is the Node `node` that is to be deleted; no node has an empty name."""
+    return (
+        bool(node)
+        and (info.verb, info.resource, info.subresource) == ("delete", "nodes", "")
+        and (info.api_group, info.name) == (CORE, node)
+    )
 
 
 def _no(reason: str) -> Opinion:

@@ -15,6 +15,7 @@ from podling.apiserver.authz.roles.namespace_roles import namespace_bindings, na
 from podling.apiserver.authz.roles.reconcile import is_left_alone, reconciled_binding, reconciled_role
 from podling.apiserver.authz.roles.system_roles import (
     JOINING,
+    OF_BEFORE,
     joining_bindings,
     joining_roles,
     metrics_roles,
@@ -31,6 +32,12 @@ SAID = (
     "NAME --clusterrole=cluster-admin --user=USER, or a lesser role"
 )
 
+TOO_WIDE = (
+    "By the ClusterRoleBindings %s of an earlier version every node may read all pods, services and network "
+    "policies, and remove itself. Nodes that run this version have a certificate of their own for that; once "
+    "all do: kubectl delete clusterrolebindings %s"
+)
+
 log = logging.getLogger(__name__)
 
 
@@ -38,6 +45,8 @@ async def have_default_roles(objects: Stores, *, measures: bool) -> None:
     """`measures`: whether there are metrics that may be read. Raises StatusError."""
     if _is_of_before(objects):
         log.warning(SAID)
+    if standing := [name for name in OF_BEFORE if objects.find(ClusterRoleBinding, "", name) is not None]:
+        log.warning(TOO_WIDE, " and ".join(standing), " ".join(standing))
     # Roles first: nobody is bound to one that is not there.
     for made in (
         [

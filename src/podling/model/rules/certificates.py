@@ -19,6 +19,11 @@ REQUEST = "CERTIFICATE REQUEST"
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
 KUBELET_CLIENT_SIGNER = f"{CLIENT_SIGNER}-kubelet"
 KUBELET_SERVING_SIGNER = "kubernetes.io/kubelet-serving"
+NODES, NODE = "system:nodes", "system:node:"
+"""The group of kubelets, and what their names begin with."""
+JOINED_NODES, JOINED_NODE = "podling:nodes", "podling:node:"
+"""The same of what a machine is beside its kubelet (docs/decisions/108): who looks after its network, and
+takes it out of the cluster."""
 _BLOCK = re.compile(
     rb"^-----BEGIN (?P<type>[^\n]*?)-----[ \t\r]*\n(?P<headers>(?:[^\n:-]+:[^\n]*\n)*)"
     rb"(?P<base64>[A-Za-z0-9+/=\s]*?)^-----END (?P=type)-----[ \t\r]*$",

@@ -22,6 +22,7 @@ from podling.model.types.rbac import AUTHENTICATED, ClusterRole, ClusterRoleBind
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 BOOTSTRAPPER = User("system:bootstrap:abcdef", ("system:bootstrappers", AUTHENTICATED))
 NODE = User("system:node:n", ("system:nodes", AUTHENTICATED))
+JOINED = User("podling:node:n", ("podling:nodes", AUTHENTICATED))
 SECRET = "/api/v1/namespaces/n/secrets/s"
 
 
@@ -71,10 +72,31 @@ def test_who_has_a_bootstrap_token_asks_for_a_certificate(
         (NODE, "DELETE", SECRET, False),
         (NODE, "POST", f"{REQUESTS}/r/selfnodeclient", True),
         (NODE, "GET", "/metrics", False),
-        (NODE, "DELETE", "/api/v1/nodes/n", True),
-        (NODE, "GET", "/api/v1/pods", True),
-        (NODE, "GET", "/apis/networking.k8s.io/v1/networkpolicies", True),
-        (NODE, "GET", "/apis/discovery.k8s.io/v1/endpointslices", True),
+        (NODE, "DELETE", "/api/v1/nodes/n", False),
+        (NODE, "GET", "/api/v1/nodes", False),
+        (NODE, "GET", "/api/v1/pods", False),
+        (NODE, "GET", "/apis/networking.k8s.io/v1/networkpolicies", False),
+        (NODE, "GET", "/apis/discovery.k8s.io/v1/endpointslices", False),
+        (JOINED, "DELETE", "/api/v1/nodes/n", True),
+        (JOINED, "DELETE", "/api/v1/nodes/n/status", False),
+        (JOINED, "DELETE", "/apis/metrics.k8s.io/v1beta1/nodes/n", False),
+        (JOINED, "DELETE", "/api/v1/nodes/m", False),
+        (JOINED, "DELETE", "/api/v1/nodes", False),
+        (JOINED, "PATCH", "/api/v1/nodes/n", False),
+        (JOINED, "DELETE", "/api/v1/namespaces/n/pods/n", False),
+        (JOINED, "GET", "/api/v1/nodes", True),
+        (JOINED, "GET", "/api/v1/pods", True),
+        (JOINED, "GET", "/api/v1/namespaces", True),
+        (JOINED, "GET", "/api/v1/services", True),
+        (JOINED, "GET", "/apis/networking.k8s.io/v1/networkpolicies", True),
+        (JOINED, "GET", "/apis/discovery.k8s.io/v1/endpointslices", True),
+        (JOINED, "GET", SECRET, False),
+        (JOINED, "GET", "/api/v1/namespaces/n/configmaps/c", False),
+        (JOINED, "POST", f"{REQUESTS}", False),
+        (JOINED, "POST", "/api/v1/namespaces/n/pods/p/exec", False),
+        (User("podling:node:n", (AUTHENTICATED,)), "DELETE", "/api/v1/nodes/n", False),
+        (User("n", ("podling:nodes", AUTHENTICATED)), "DELETE", "/api/v1/nodes/n", False),
+        (User("podling:node:", ("podling:nodes", AUTHENTICATED)), "DELETE", "/api/v1/nodes", False),
         (NODE, "GET", "/api/v1/namespaces/n/configmaps/c", False),
         (User("system:node:n", (AUTHENTICATED,)), "GET", SECRET, False),
         (User("n", ("system:nodes", AUTHENTICATED)), "GET", SECRET, False),

@@ -26,7 +26,7 @@ async def names(api: Conversation, plural: str) -> list[str]:
 async def test_every_binding_has_its_role(api: Conversation) -> None:
     await api.server.have_default_roles()
     kinds = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
-    assert [len(await names(api, kind)) for kind in kinds] == [72, 57, 8, 8]
+    assert [len(await names(api, kind)) for kind in kinds] == [72, 56, 8, 8]
     for bindings, roles in (("clusterrolebindings", "clusterroles"), ("rolebindings", "roles")):
         found = (await api.get(f"{RBAC}/{bindings}")).body["items"]
         assert {one["roleRef"]["name"] for one in found} <= set(await names(api, roles))
@@ -95,3 +95,23 @@ async def test_an_upgrade_is_told_once(api: Conversation, caplog: pytest.LogCapt
     api.user = User("system:serviceaccount:default:default", account)
     assert (await api.get("/openid/v1/jwks")).status == 200
     assert (await api.get("/api/v1/secrets")).status == 403
+
+
+async def test_what_gave_all_nodes_too_much_is_told_as_long_as_it_stands(
+    api: Conversation, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nodes of an earlier version have nothing else, so it is not taken away."""
+    bindings = f"{RBAC}/clusterrolebindings"
+    group = {"kind": "Group", "name": "system:nodes", "apiGroup": REF["apiGroup"]}
+    for name, role in (("podling:node", "podling:node"), ("podling:node-proxier", "system:node-proxier")):
+        made = {"metadata": {"name": name}, "roleRef": {**REF, "name": role}, "subjects": [group]}
+        assert (await api.post(bindings, made)).status == 201
+    with caplog.at_level(logging.WARNING):
+        await api.server.have_default_roles()
+        assert "kubectl delete clusterrolebindings podling:node podling:node-proxier" in caplog.text
+        assert "podling:node" in await names(api, "clusterrolebindings")
+        for name in ("podling:node", "podling:node-proxier"):
+            await api.delete(f"{bindings}/{name}")
+        caplog.clear()
+        await api.server.have_default_roles()
+    assert not caplog.text

@@ -27,6 +27,7 @@ from podling.apiserver.authz.roles.rules import (
     may,
     may_get,
 )
+from podling.model.rules.certificates import JOINED_NODES, NODES
 from podling.model.types.meta import LabelSelector, ObjectMeta
 from podling.model.types.rbac import (
     GROUP,
@@ -56,31 +57,32 @@ _REVIEWS = (
 )
 
 
-BOOTSTRAPPERS, NODES = "system:bootstrappers", "system:nodes"
+BOOTSTRAPPERS = "system:bootstrappers"
 _APPROVED = "system:certificates.k8s.io:certificatesigningrequests:"
 JOINING: dict[str, tuple[str, str]] = {
     "podling:node-bootstrapper": ("system:node-bootstrapper", BOOTSTRAPPERS),
     "podling:node-autoapprove-bootstrap": (f"{_APPROVED}nodeclient", BOOTSTRAPPERS),
     "podling:node-autoapprove-certificate-rotation": (f"{_APPROVED}selfnodeclient", NODES),
     "podling:get-nodes": ("podling:get-nodes", BOOTSTRAPPERS),
-    "podling:node-proxier": ("system:node-proxier", NODES),
-    "podling:node": ("podling:node", NODES),
+    "podling:nodes": ("podling:nodes", JOINED_NODES),
 }
 """Binding → its cluster role and the group it is for. Nodes join by these; kube-apiserver leaves it to those
 who set up the cluster to make their like, as kubeadm does."""
 JOINED: dict[str, tuple[PolicyRule, ...]] = {
     # Whether a node's name is taken.
     "podling:get-nodes": (may("get", CORE, "nodes"),),
-    # A node's network is of its own process, which has the node's certificate. NodeRestriction lets a node
-    # delete no other.
-    "podling:node": (
-        may("list watch", CORE, "namespaces pods"),
+    # What the network of a node is made of: it reads as kube-proxy and the agents of network plugins.
+    "podling:nodes": (
+        may("list watch", CORE, "namespaces nodes pods services"),
+        EVENTS,
+        may("list watch", DISCOVERY, "endpointslices"),
         may("list watch", NETWORKING, "networkpolicies"),
         may("get", NETWORKING, "servicecidrs"),
-        may("delete", CORE, "nodes"),
     ),
 }
 """Cluster role of JOINING → its rules, of those that Kubernetes does not have."""
+OF_BEFORE = ("podling:node", "podling:node-proxier")
+"""Bindings of earlier versions, by which every node had what is of the role `podling:nodes`, and more."""
 
 
 def _approves(signer: str) -> tuple[PolicyRule, ...]:

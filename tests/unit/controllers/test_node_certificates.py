@@ -1,9 +1,10 @@
-"""A kubelet's server gets a certificate for the addresses of its own node, and for nobody else's."""
+"""A kubelet's server gets a certificate for the addresses of its own node, a node that of its own network,
+and nobody another's."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from cryptography import x509
@@ -11,8 +12,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from podling.controllers.serving_certificates import Others, ServingApprover
+from podling.controllers.node_certificates import JoinedNodeApprover, Others, ServingApprover
 from podling.machine.pki import general_name
+from podling.model.errors import StatusError
+from podling.model.rules.certificates import CLIENT_SIGNER
 from podling.model.types.certificates import CertificateSigningRequest, CertificateSigningRequestSpec
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.node import Node
@@ -98,3 +101,82 @@ async def test_it_waits_until_the_node_says_its_addresses(approving: Cluster) ->
 async def test_what_is_for_another_node_or_by_nobodys_kubelet_is_left(approving: Cluster) -> None:
     await node(approving, "a", ("InternalIP", "192.0.2.7"))
     assert not await is_approved(approving, asked(["192.0.2.7"], "b"), "b")
+
+
+GROUP, CN, OU = NameOID.ORGANIZATION_NAME, NameOID.COMMON_NAME, NameOID.ORGANIZATIONAL_UNIT_NAME
+OWN = ((GROUP, "podling:nodes"), (CN, "podling:node:a"))
+USAGES = ("digital signature", "client auth")
+
+
+class Network(NamedTuple):
+    subject: Sequence[tuple[x509.ObjectIdentifier, str]] = OWN
+    user: str = "system:node:a"
+    groups: Sequence[str] = ("system:nodes",)
+    usages: Sequence[str] = USAGES
+    signer: str = CLIENT_SIGNER
+    host: str = ""
+
+    def request(self) -> CertificateSigningRequest:
+        builder = x509.CertificateSigningRequestBuilder()
+        builder = builder.subject_name(x509.Name([x509.NameAttribute(*one) for one in self.subject]))
+        if self.host:
+            names = x509.SubjectAlternativeName([x509.DNSName(self.host)])
+            builder = builder.add_extension(names, critical=False)
+        pem = builder.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
+        spec = CertificateSigningRequestSpec(
+            request=pem.public_bytes(serialization.Encoding.PEM),
+            signer_name=self.signer,
+            usages=list(self.usages),
+        )
+        return CertificateSigningRequest(metadata=ObjectMeta(name="asked"), spec=spec)
+
+
+async def has_network(cluster: Cluster, asked: Network) -> bool:
+    requests = cluster.informers.of(CertificateSigningRequest)
+    await cluster.run(JoinedNodeApprover(cluster.client, requests))
+    await cluster.of(asked.user, *asked.groups).create(asked.request())
+    await cluster.settle()
+    found = await cluster.client.get(CertificateSigningRequest, "asked")
+    return [one.type for one in found.status.conditions] == ["Approved"]
+
+
+@pytest.mark.parametrize("usages", [USAGES, (*USAGES, "key encipherment")])
+async def test_a_node_gets_its_own(cluster: Cluster, usages: Sequence[str]) -> None:
+    assert await has_network(cluster, Network(usages=usages))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Network(((GROUP, "podling:nodes"), (CN, "podling:node:b"))),
+        Network(((GROUP, "podling:nodes"), (CN, "podling:node:"))),
+        Network(((GROUP, "podling:nodes"), (CN, "podling:node:a"), (CN, "admin"))),
+        Network(((GROUP, "podling:nodes"), (CN, "admin"), (CN, "podling:node:a"))),
+        Network(((GROUP, "podling:nodes"), (CN, "system:node:a"))),
+        Network(((GROUP, "podling:nodes"), (GROUP, "system:nodes"), (CN, "podling:node:a"))),
+        Network(((GROUP, "system:nodes"), (CN, "podling:node:a"))),
+        Network(((GROUP, "devs"), (CN, "podling:node:a"))),
+        Network((*OWN, (OU, "podling"))),
+        Network(((CN, "podling:node:a"),)),
+        Network(((GROUP, "podling:nodes"),)),
+        Network(user="system:node:"),
+        Network(user="a"),
+        Network(user="eve"),
+        Network(user="podling:node:a", groups=("podling:nodes",)),
+        Network(groups=("podling:nodes",)),
+        Network(groups=("devs",)),
+        Network(usages=("digital signature", "client auth", "server auth"), signer="example.com/any"),
+        Network(usages=("digital signature", "server auth")),
+        Network(usages=("client auth",)),
+        Network(signer="example.com/any"),
+        Network(signer="kubernetes.io/kubelet-serving", usages=("digital signature", "server auth")),
+        Network(host="kubernetes.default.svc"),
+    ],
+)
+async def test_nobody_gets_anything_else(cluster: Cluster, asked: Network) -> None:
+    """Without an administrator, who may approve what he likes."""
+    try:
+        assert not await has_network(cluster, asked)
+    except StatusError as error:
+        # Of what is for kubelets, NodeRestriction lets nobody ask for another's.
+        assert error.code in (400, 403)

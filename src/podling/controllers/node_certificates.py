@@ -1,9 +1,12 @@
-"""Approves the certificates that kubelets ask for their servers, if they are for the addresses of their own
-nodes and of nobody else.
+"""Approves two certificates that nodes ask for, and Kubernetes leaves to an administrator.
 
-Kubernetes leaves this to an administrator, because a node says itself which addresses it has, and who has a
-certificate for an address can be taken for the one who is there (docs/decisions/119). So an address that
-another node has, or an API server or a service, is left to an administrator here, too.
+That of a kubelet's server, if it is for the addresses of its own node and of nobody else: a node says itself
+which addresses it has, and who has a certificate for an address can be taken for the one who is there
+(docs/decisions/119). So an address that another node has, or an API server or a service, is left to an
+administrator here, too.
+
+And that by which a machine that has joined looks after its network and leaves (docs/decisions/108). What does
+it is nobody's pod, so it can have no account's token. A node gets it only for itself.
 """
 
 from __future__ import annotations
@@ -13,27 +16,31 @@ from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 from cryptography import x509
+from cryptography.x509.oid import NameOID
 
 from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
-from podling.controllers.certificates_rules import NODE, NODES, fault
-from podling.controllers.controller import Key, gone_is_done, own_key
+from podling.controllers.certificates import approve
+from podling.controllers.certificates_rules import CLIENT_AUTH, DIGITAL_SIGNATURE, KEY_ENCIPHERMENT, fault
+from podling.controllers.controller import Key, own_key
 from podling.model.rules.certificates import (
     APPROVED,
+    CLIENT_SIGNER,
     DENIED,
+    JOINED_NODE,
+    JOINED_NODES,
     KUBELET_SERVING_SIGNER,
+    NODE,
+    NODES,
     conditions_of,
     read_request,
 )
-from podling.model.types.certificates import (
-    CertificateSigningRequest,
-    CertificateSigningRequestCondition,
-    CertificateSigningRequestStatus,
-)
+from podling.model.types.certificates import CertificateSigningRequest
 from podling.model.types.node import Node
 
 MESSAGE = "Auto approving kubelet serving certificate for the node's own addresses."
+MESSAGE_OF_NETWORK = "Auto approving the certificate of a node's own network."
 NOT_OF_NODES = (".svc", ".cluster.local", ".local", ".localhost")
 """How names end that may be others' in a cluster."""
 
@@ -104,13 +111,7 @@ class ServingApprover:
             return
         if not is_its_own(request, self._nodes.items(), self._others):
             return
-        condition = CertificateSigningRequestCondition(
-            type=APPROVED, status="True", reason="AutoApproved", message=MESSAGE
-        )
-        status = CertificateSigningRequestStatus(conditions=[condition])
-        approved = msgspec.structs.replace(request, status=status)
-        with gone_is_done():
-            await self._client.update(approved, subresource="approval")
+        await approve(self._client, request, MESSAGE)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         """Its addresses may be told after the request."""
@@ -122,5 +123,36 @@ class ServingApprover:
 
 
 def _waits(request: CertificateSigningRequest) -> bool:
-    decided = any(conditions_of(request.status, decision) for decision in (APPROVED, DENIED))
-    return request.spec.signer_name == KUBELET_SERVING_SIGNER and not decided
+    return request.spec.signer_name == KUBELET_SERVING_SIGNER and not _is_decided(request)
+
+
+def _is_decided(request: CertificateSigningRequest) -> bool:
+    return any(conditions_of(request.status, decision) for decision in (APPROVED, DENIED))
+
+
+def is_for_its_network(request: CertificateSigningRequest) -> bool:
+    """Whether a node asks for its own network, and for nothing beside. Raises ValueError."""
+    spec = request.spec
+    node = spec.username.removeprefix(NODE)
+    if spec.signer_name != CLIENT_SIGNER or NODES not in spec.groups or node in ("", spec.username):
+        return False
+    if {*spec.usages} - {KEY_ENCIPHERMENT} != {DIGITAL_SIGNATURE, CLIENT_AUTH}:
+        return False
+    asked = read_request(spec.request)
+    group = x509.NameAttribute(NameOID.ORGANIZATION_NAME, JOINED_NODES)
+    name = x509.NameAttribute(NameOID.COMMON_NAME, f"{JOINED_NODE}{node}")
+    return asked.subject == x509.Name([group, name]) and not len(asked.extensions)
+
+
+class JoinedNodeApprover:
+    name = "joined-node-approving"
+
+    def __init__(self, client: Client, requests: Informer[CertificateSigningRequest]) -> None:
+        self.queue: WorkQueue[Key] = WorkQueue()
+        self._client, self._requests = client, requests
+        requests.subscribe(own_key(self.queue))
+
+    async def reconcile(self, key: Key) -> None:
+        request = self._requests.get(*key)
+        if request is not None and not _is_decided(request) and is_for_its_network(request):
+            await approve(self._client, request, MESSAGE_OF_NETWORK)
