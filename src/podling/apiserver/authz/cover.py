@@ -74,5 +74,9 @@ def _covers(owner: CompiledRole, piece: PolicyRule) -> bool:
     if piece.non_resource_urls:
         return owner.allows_path(verb, piece.non_resource_urls[0])
     resource, _, subresource = piece.resources[0].partition("/")
-    named = owner.names(verb, piece.api_groups[0], resource, subresource)
-    return any(not names or names.issuperset(piece.resource_names or ("",)) for names in named)
+    wanted = piece.resource_names
+    # Every name is covered by every name alone, and not by the empty one, which a rule may have.
+    return any(
+        not names or (wanted and names.issuperset(wanted))
+        for names in owner.names(verb, piece.api_groups[0], resource, subresource)
+    )

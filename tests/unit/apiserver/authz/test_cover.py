@@ -50,6 +50,13 @@ def test_one_covers_another(owned: PolicyRule, wanted: PolicyRule, covered: bool
     assert (uncovered([owned], [wanted]) == []) is covered
 
 
+def test_the_empty_name_does_not_cover_every_name() -> None:
+    """With it a role may list, and its holder would have given away every object."""
+    unnamed = PolicyRule(verbs=["get"], api_groups=[""], resources=["secrets"], resource_names=[""])
+    assert uncovered([unnamed], [rule("get", "''", "secrets")]) == [rule("get", "''", "secrets")]
+    assert uncovered([unnamed], [unnamed]) == []
+
+
 def test_several_cover_what_none_covers_whole() -> None:
     owned = [rule("get", "''", "pods"), rule("list", "''", "pods"), rule("get list", "''", "secrets", "a")]
     assert uncovered(owned, [rule("get list", "''", "pods")]) == []
