@@ -10,6 +10,7 @@ import yaml
 
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import YAML
+from podling.apiserver.request.request import PARSED_AS_TRUE
 from podling.apiserver.request.response import JSON, Response
 
 COMPRESS_ABOVE = 128 * 1024
@@ -23,7 +24,6 @@ GZIP_FORMAT = 16 + zlib.MAX_WBITS
 
 SHOWING = ("curl", "Wget", "Mozilla/5.0")
 """How the `User-Agent` of programs begins that show answers to people, who get indented JSON."""
-PARSED_AS_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 
 
 def finish(context: RequestContext, response: Response) -> bool:

@@ -52,6 +52,7 @@ from podling.apiserver.admission.pods import (
     Priority,
     RuntimeClassOverhead,
     RuntimeClassPlugin,
+    ServiceAccountCheck,
     ServiceAccountPlugin,
 )
 from podling.apiserver.admission.services import (
@@ -232,6 +233,7 @@ def built_in(
         on(
             ("NamespaceExists", NamespaceExists(objects)),
             ("LimitPodHardAntiAffinityTopology", LimitPodHardAntiAffinityTopology()),
+            ("ServiceAccount", ServiceAccountCheck(objects.find)),
             *(("", one) for one in images),
             ("PodSecurity", pod_security),
             ("PodNodeSelector", PodNodeSelectorCheck(node_selector)),

@@ -15,6 +15,7 @@ back once the pod is gone, or has not gone in time.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ import msgspec
 
 from podling.apiserver.admission.plugin import Attributes, Handles, Objects
 from podling.apiserver.request.context import Find
+from podling.apiserver.request.request import PARSED_AS_TRUE
 from podling.apiserver.rules.field import containers_with_paths
 from podling.apiserver.store.object_meta import NAME_ALPHABET
 from podling.model import names
@@ -31,7 +33,7 @@ from podling.model.rules.references import secrets_of
 from podling.model.rules.status import is_condition_true, is_mirror, is_terminal
 from podling.model.selectors import from_label_selector
 from podling.model.time import Clock, rfc3339
-from podling.model.types.container import VolumeMount
+from podling.model.types.container import EphemeralContainerCommon, VolumeMount
 from podling.model.types.core import ServiceAccount
 from podling.model.types.node import Node
 from podling.model.types.node_k8s_io import RuntimeClass
@@ -54,6 +56,8 @@ DEFAULT_PRIORITY = 0
 PREEMPTION_POLICY = "PreemptLowerPriority"
 
 DEFAULT_ACCOUNT = "default"
+MOUNTABLE = "kubernetes.io/enforce-mountable-secrets"
+"""The annotation of an account whose pods use only the secrets that it names."""
 TOKEN_VOLUME = "kube-api-access-"
 """The start of the volume's name."""
 PLACE = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -203,17 +207,7 @@ class ServiceAccountPlugin:
         spec: PodSpec = new.spec
         name = spec.service_account_name or DEFAULT_ACCOUNT
         spec.service_account_name = spec.service_account = name
-        account = self._find(ServiceAccount, attributes.namespace, name)
-        if account is None:
-            faults = ", ".join(names.path_segment(name))
-            why = (
-                f'invalid resource name "{name}": [{faults}]'
-                if faults
-                else f'serviceaccount "{name}" not found'
-            )
-            raise attributes.forbidden(
-                f"error looking up service account {attributes.namespace}/{name}: {why}"
-            )
+        account = account_of(attributes, new, self._find)
         if not spec.image_pull_secrets:
             spec.image_pull_secrets = list(account.image_pull_secrets)
         asked = spec.automount_service_account_token
@@ -221,6 +215,80 @@ class ServiceAccountPlugin:
             asked = account.automount_service_account_token
         if self._mount_tokens and asked is not False:
             mount_token(spec)
+
+
+class ServiceAccountCheck:
+    """What is left of ServiceAccount once webhooks have changed the pod."""
+
+    handles: ClassVar[Handles] = {"pods": ("CREATE",), "pods/ephemeralcontainers": ("UPDATE",)}
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+
+    async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
+        """Raises StatusError 403."""
+        is_new = attributes.operation == "CREATE"
+        if is_new and is_mirror(new):
+            if why := _fault_of_mirror(new):
+                raise attributes.forbidden(why)
+            return
+        account = account_of(attributes, new, self._find)
+        if account.metadata.annotations.get(MOUNTABLE) not in PARSED_AS_TRUE:
+            return
+        if why := _fault_of_secrets(new.spec, account, is_new=is_new):
+            raise attributes.forbidden(why)
+
+
+def account_of(attributes: Attributes, pod: Pod, find: Find) -> ServiceAccount:
+    """Raises StatusError 403."""
+    name = pod.spec.service_account_name
+    if not name:
+        raise attributes.forbidden(
+            f"no service account specified for pod {attributes.namespace}/{pod.metadata.name}"
+        )
+    account = find(ServiceAccount, attributes.namespace, name)
+    if account is not None:
+        return account
+    faults = ", ".join(names.path_segment(name))
+    why = f'invalid resource name "{name}": [{faults}]' if faults else f'serviceaccount "{name}" not found'
+    raise attributes.forbidden(f"error looking up service account {attributes.namespace}/{name}: {why}")
+
+
+def _fault_of_secrets(spec: PodSpec, account: ServiceAccount, *, is_new: bool) -> str:
+    """Which secret is none of those that the account names; empty if there is none. Of a pod that was there
+    before only its ephemeral containers are new."""
+    unknown = f"is not allowed because service account {account.metadata.name} does not reference that"
+    mountable = {one.name for one in account.secrets}
+    for where, secret in _secrets_used(spec) if is_new else _of_containers(spec.ephemeral_containers):
+        if secret not in mountable:
+            return f'{where} secret.secretName="{secret}" {unknown} secret'
+    pulled = {one.name for one in account.image_pull_secrets}
+    for index, reference in enumerate(spec.image_pull_secrets if is_new else ()):
+        if reference.name not in pulled:
+            return f'imagePullSecrets[{index}].name="{reference.name}" {unknown} imagePullSecret'
+    return ""
+
+
+def _secrets_used(spec: PodSpec) -> Iterator[tuple[str, str]]:
+    """By what, and which."""
+    for volume in spec.volumes:
+        if volume.secret is not None:
+            yield "volume with", volume.secret.secret_name
+    yield from _of_containers(spec.init_containers, "init container")
+    yield from _of_containers(spec.containers, "container")
+
+
+def _of_containers(
+    containers: Sequence[EphemeralContainerCommon], kind: str = "ephemeral container"
+) -> Iterator[tuple[str, str]]:
+    for container in containers:
+        for variable in container.env:
+            if variable.value_from is not None and variable.value_from.secret_key_ref is not None:
+                using = f"{kind} {container.name} with envVar {variable.name} referencing"
+                yield using, variable.value_from.secret_key_ref.name
+        for source in container.env_from:
+            if source.secret_ref is not None:
+                yield f"{kind} {container.name} with envFrom referencing", source.secret_ref.name
 
 
 def _fault_of_mirror(pod: Pod) -> str:

@@ -34,6 +34,8 @@ BODY_LIMIT = 3 * 1024 * 1024
 LONGEST_OF_A_STRANGER = 1024
 """Characters read of the path, and of the query, of an anonymous request. No path that is open to everyone is
 as long."""
+PARSED_AS_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+"""What Go's strconv.ParseBool takes for true."""
 MOST_PARAMETERS = 10_000
 """Parameters in one query."""
 MOST_REPEATED = 4096
