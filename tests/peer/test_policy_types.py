@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,7 @@ def policy(name: str, rules: list[tuple[str, str, str]], *texts: str, **spec: An
                 "resourceRules": [
                     {
                         "apiGroups": group.split("|"),
-                        "apiVersions": [version],
+                        "apiVersions": version.split("|"),
                         "resources": resources.split(),
                         "operations": ["CREATE"],
                     }
@@ -171,6 +171,58 @@ def policies() -> list[dict[str, Any]]:
     ]
 
 
+TOYS = "types.example.com"
+TOY = {
+    "metadata": {"name": f"toys.{TOYS}"},
+    "spec": {
+        "group": TOYS,
+        "scope": "Namespaced",
+        "names": {"plural": "toys", "singular": "toy", "kind": "Toy", "listKind": "ToyList"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {"type": "object", "properties": {"size": {"type": "integer"}}}
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+"""A kind that is not built in, which Kubernetes serves."""
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+@contextmanager
+def of_toys(server: Server) -> Iterator[list[dict[str, Any]]]:
+    """Policies for a kind that is not built in, once it is served with its types."""
+    assert server.ask("POST", DEFINITIONS, TOY).code == 201
+    for _ in range(LOOKS):
+        if "Toy" in str(server.ask("GET", f"/openapi/v3/apis/{TOYS}/v1").body):
+            break
+        server.ask("GET", "/readyz")
+    texts = ("object.spec.size == 'a'", "object.spec.nope == 1", "object.spec.size == 1")
+    yield [
+        policy("types-toys", [(TOYS, "v1", "toys")], *texts),
+        policy("types-toys-and-pods", [(TOYS, "v1", "toys toys/status"), PODS], *texts),
+        policy("types-toys-of-another-version", [(TOYS, "v2|v1", "toys")], *texts),
+        policy("types-no-toys", [(TOYS, "v1", "games")], *texts),
+        policy(
+            "types-toys-as-parameters",
+            [PODS],
+            "params.spec.size == 'a'",
+            paramKind={"apiVersion": f"{TOYS}/v1", "kind": "Toy"},
+        ),
+    ]
+    server.ask("DELETE", f"{DEFINITIONS}/toys.{TOYS}")
+
+
 @contextmanager
 def told_by(server: Server, directory: Path, *program: str) -> Iterator[Server]:
     """The server with the controller."""
@@ -179,11 +231,11 @@ def told_by(server: Server, directory: Path, *program: str) -> Iterator[Server]:
         yield server
 
 
-def statuses(server: Server) -> dict[str, Any]:
-    """Of every policy here, once it has one."""
+def statuses(server: Server, bodies: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of every policy, once it has one."""
     found: dict[str, Any] = {}
     with server.asking() as asking:
-        for body in policies():
+        for body in bodies:
             answer = asking.ask("POST", PATH, body)
             assert answer.code == 201, answer.body
         for _ in range(LOOKS):
@@ -191,9 +243,9 @@ def statuses(server: Server) -> dict[str, Any]:
                 status = one.get("status", {})
                 if one["metadata"]["name"].startswith("types-") and status.get("observedGeneration"):
                     found[one["metadata"]["name"]] = status
-            if len(found) == len(policies()):
+            if len(found) == len(bodies):
                 break
-        for body in policies():
+        for body in bodies:
             asking.ask("DELETE", f"{PATH}/{body['metadata']['name']}")
     return {name: _unnumbered(status) for name, status in found.items()}
 
@@ -208,16 +260,20 @@ def test_what_policies_are_told(
     kubernetes: Server, podling: Server, kubernetes_programs: Path, tmp_path: Path
 ) -> None:
     """By Kubernetes' controller manager and podling's controllers, beside its own server each, and podling's
-    beside that of Kubernetes. Both know the types of what is built in."""
+    beside that of Kubernetes, which serves a kind that is not built in."""
     manager = str(kubernetes_programs / "kube-controller-manager")
     one = [manager, f"--controllers={CONTROLLER}", "--leader-elect=false", "--secure-port=0"]
-    with told_by(kubernetes, tmp_path, *one) as server:
-        theirs = statuses(server)
-    assert len(theirs) == len(policies())
-    with told_by(podling, tmp_path, sys.executable, "-m", "podling", "controllers", "--secure-port=0"):
-        ours = statuses(podling)
-    with told_by(kubernetes, tmp_path, sys.executable, "-m", "podling", "controllers", "--secure-port=0"):
-        beside = statuses(kubernetes)
-    for found in (ours, beside):
-        unlike = {name: (theirs[name], found.get(name)) for name in theirs if theirs[name] != found.get(name)}
+    own = [sys.executable, "-m", "podling", "controllers", "--secure-port=0"]
+    bodies = policies()
+    with of_toys(kubernetes) as toys:
+        with told_by(kubernetes, tmp_path, *one):
+            theirs = statuses(kubernetes, [*bodies, *toys])
+        with told_by(kubernetes, tmp_path, *own):
+            beside = statuses(kubernetes, [*bodies, *toys])
+    assert len(theirs) == len(bodies) + len(toys)
+    assert theirs["types-toys"]["typeChecking"]["expressionWarnings"]
+    with told_by(podling, tmp_path, *own):
+        ours = statuses(podling, bodies)
+    for side in (beside, {**beside, **ours}):
+        unlike = {name: (theirs[name], side.get(name)) for name in theirs if theirs[name] != side.get(name)}
         assert not unlike, "\n".join(f"{name}\n  {one}\n  {other}" for name, (one, other) in unlike.items())

@@ -4,8 +4,10 @@ controller validatingadmissionpolicy-status of Kubernetes.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
 
 from podling.client.client import Client
 from podling.client.informer import Informer
@@ -13,7 +15,7 @@ from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done, own_key
 from podling.model.codec.json import to_data
 from podling.model.errors import StatusError
-from podling.model.scheme import RESOURCES
+from podling.model.scheme import RESOURCES, Resource
 from podling.model.types.admissionregistration import (
     ExpressionWarning,
     NamedRuleWithOperations,
@@ -49,12 +51,13 @@ class PolicyTypes:
         if policy is None or policy.status.observed_generation == policy.metadata.generation:
             return
         spec = policy.spec
-        kinds = kinds_of(spec.match_constraints.resource_rules if spec.match_constraints else ())
+        rules = spec.match_constraints.resource_rules if spec.match_constraints else []
+        kinds = kinds_of(rules, [one for place in unknown(rules) for one in await self._served(*place)])
         versions = {version for version, _ in kinds}
         if kinds and spec.param_kind is not None:
             versions.add(spec.param_kind.api_version)
         versions -= {one.api_version for one in RESOURCES}
-        documents = {version: await self._document(version) for version in sorted(versions)}
+        documents = {one: await self._get(openapi(one), b"") for one in sorted(versions)}
         found = await self._check(spec, kinds, documents)
         checking: dict[str, Any] = {"expressionWarnings": to_data(found)} if found else {}
         status = {"observedGeneration": policy.metadata.generation, "typeChecking": checking}
@@ -62,20 +65,62 @@ class PolicyTypes:
             name = policy.metadata.name
             await self._client.apply_status(ValidatingAdmissionPolicy, name, MANAGER, status)
 
-    async def _document(self, api_version: str) -> bytes:
-        """Empty for a group version that is not served."""
+    async def _served(self, group: str, version: str) -> list[Served]:
+        """What custom resources, or API servers behind this one, add to what is built in."""
+        said = await self._get(f"/apis/{group}/{version}", b"{}")
+        listed = msgspec.json.decode(said, type=_Listed).resources
+        return [Served(group, version, one.name, one.kind) for one in listed]
+
+    async def _get(self, path: str, missing: bytes) -> bytes:
         try:
-            group = "apis" if "/" in api_version else "api"
-            return await self._client.raw(f"/openapi/v3/{group}/{api_version}")
+            return await self._client.raw(path)
         except StatusError as error:
             if error.code != 404:
                 raise
-            return b""
+            return missing
 
 
-def kinds_of(rules: Sequence[NamedRuleWithOperations]) -> list[Kind]:
-    """The kinds of the resources that rules name, without wildcards and subresources: until a rule has
-    MOST_KINDS of its own, in order of group, version and kind."""
+class Served(NamedTuple):
+    """A resource that podling has no type for."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+
+
+class _Resource(msgspec.Struct):
+    name: str = ""
+    kind: str = ""
+
+
+class _Listed(msgspec.Struct):
+    """An APIResourceList."""
+
+    resources: list[_Resource] = []
+
+
+def openapi(api_version: str) -> str:
+    return f"/openapi/v3/{'apis' if '/' in api_version else 'api'}/{api_version}"
+
+
+def unknown(rules: Iterable[NamedRuleWithOperations]) -> list[tuple[str, str]]:
+    """The groups with their versions that rules name and nothing built in is of."""
+    named = {
+        (group, version)
+        for rule in rules
+        if not _is_wild(rule.api_groups) and not _is_wild(rule.api_versions)
+        for group in rule.api_groups
+        for version in rule.api_versions
+        if group and version
+    }
+    return sorted(named - {(one.group, one.version) for one in RESOURCES})
+
+
+def kinds_of(rules: Sequence[NamedRuleWithOperations], others: Sequence[Served] = ()) -> list[Kind]:
+    """The kinds of the resources that rules name, built in or of `others`, without wildcards and
+    subresources: until a rule has MOST_KINDS of its own, in order of group, version and kind."""
+    every: tuple[Resource | Served, ...] = (*RESOURCES, *others)
     found: set[tuple[str, str, str]] = set()
     for rule in rules:
         if _is_wild(rule.api_groups) or _is_wild(rule.api_versions):
@@ -85,7 +130,7 @@ def kinds_of(rules: Sequence[NamedRuleWithOperations]) -> list[Kind]:
             for group in sorted(rule.api_groups)
             for version in sorted(rule.api_versions)
             for plural in sorted(rule.resources)
-            for one in RESOURCES
+            for one in every
             if one.plural == plural and one.version == version and group in ("", one.group)
         ]
         found.update(of_rule[:MOST_KINDS])

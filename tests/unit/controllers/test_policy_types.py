@@ -9,7 +9,7 @@ import pytest
 
 from podling.apiserver.cel import checker
 from podling.apiserver.cel.policy_types import Documented, Question, warnings
-from podling.controllers.policy_types import MOST_KINDS, Kind, PolicyTypes, kinds_of
+from podling.controllers.policy_types import MOST_KINDS, Kind, PolicyTypes, Served, kinds_of, unknown
 from podling.model.codec import json
 from podling.model.errors import StatusError
 from podling.model.types.admissionregistration import (
@@ -73,6 +73,14 @@ def test_the_kinds_of_rules() -> None:
         assert kinds_of([one]) == []
     many = "configmaps,daemonsets,deployments,jobs,namespaces,nodes,pods,replicasets,secrets,services,leases"
     assert len(kinds_of([rule("", "v1", many)])) == MOST_KINDS
+
+
+def test_the_kinds_of_what_is_not_built_in() -> None:
+    toys, pods = rule("toys.test,apps", "v1,v2", "toys"), rule("", "v1", "pods")
+    rules = [toys, pods, rule("*", "v1", "toys"), rule("toys.test", "*", "toys")]
+    assert unknown(rules) == [("apps", "v2"), ("toys.test", "v1"), ("toys.test", "v2")]
+    served = [Served("toys.test", "v1", "toys", "Toy"), Served("toys.test", "v1", "toys/status", "Toy")]
+    assert kinds_of(rules, served) == [("v1", "Pod"), ("toys.test/v1", "Toy")]
 
 
 @pytest.mark.parametrize(
