@@ -39,26 +39,7 @@ fi
 printf '\n==> pytest tests/unit, on all cores\n'
 pytest -q -n auto --maxprocesses=4 --whole-tables --durations=5 tests/unit
 
-# Three at a time on two cores: what lives with containerd waits for it, what is compared with Kubernetes for the
-# servers, and what runs for a while for its own programs. The latter two need no podling of other tests.
-alone=(tests/contract tests/e2e/test_{durability,init_order,schemathesis,served}.py)
-alone+=(tests/peer/test_{autoscalers,job_controllers,set_controllers,volume_binding,workload_controllers}.py)
-pids=() outputs=()
-beside() {
-  local said
-  said=$(mktemp)
-  pytest --durations=15 "$@" >"$said" 2>&1 &
-  pids+=("$!") outputs+=("$said")
-}
-# A kill that finds nothing to end must not decide the status of all this.
-trap 'kill "${pids[@]}" 2>/dev/null || true; rm -f "${outputs[@]}"' EXIT
-printf '\n==> pytest tests/e2e, and beside it tests/peer and %s\n' "${alone[*]}"
-beside tests/peer "${alone[@]/#/--ignore=}"
-beside "${alone[@]}"
-status=0
-pytest --durations=15 tests/e2e "${alone[@]/#/--ignore=}" || status=$?
-for pid in "${pids[@]}"; do
-  wait "$pid" || status=$?
-done
-cat "${outputs[@]}"
-exit "$status"
+# Three files at a time on two cores, since containerd and other programs are waited for most of the time. A file
+# has its process from its beginning to its end, as do the servers that its tests share.
+printf '\n==> pytest tests/contract tests/e2e tests/peer, three files at a time\n'
+pytest -q -n 3 --dist loadfile --no-loadscope-reorder --durations=40 tests/contract tests/e2e tests/peer

@@ -42,6 +42,19 @@ case "$*" in *"-c 1"*) printf packet; exit 0 ;; esac
 while :; do printf packet || exit 1; usleep 10000; done
 """
 UntilDone = Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
+BEGUN_FIRST = (
+    "tests/peer/test_set_controllers.py",
+    "tests/e2e/test_debug.py",
+    "tests/e2e/test_several_machines.py",
+    "tests/peer/test_job_controllers.py",
+    "tests/peer/test_workload_controllers.py",
+    "tests/peer/test_fields.py",
+    "tests/peer/test_policy_types.py",
+    "tests/e2e/test_charts.py",
+    "tests/e2e/test_init_order.py",
+    "tests/e2e/test_joining.py",
+)
+"""The files that take longest, so that none of them is what a whole run waits for at its end."""
 _NEEDED = ("containerd", "ctr", "runc", "busybox", "catatonit")
 
 # How long an example takes says what else the machine does, nothing of what is proved.
@@ -57,6 +70,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "interop(program, *parts): proves that a program of Kubernetes works with these parts of podling "
         "(scripts/interop.py)",
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {file: number for number, file in enumerate(BEGUN_FIRST)}
+    items.sort(key=lambda item: place.get(item.nodeid.partition("::")[0], len(place)))
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

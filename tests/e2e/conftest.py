@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -254,6 +256,14 @@ class Plain:
 
 HISTORY = 20
 """Changes of each resource that an API server alone remembers: few, so that it can be made to forget."""
+
+
+@pytest.fixture
+def seed() -> int:
+    """Of what a test chooses by chance: another in each run, and said if the test fails."""
+    chosen = int(os.environ.get("PODLING_TEST_SEED") or random.randrange(10**6))
+    logging.getLogger("seed").warning("PODLING_TEST_SEED=%d", chosen)
+    return chosen
 
 
 @pytest.fixture(scope="module")

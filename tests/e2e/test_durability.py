@@ -20,10 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import aiohttp
-import pytest
 
 PROGRAM = Path(__file__).with_name("api_server.py")
-SEED = int(os.environ.get("PODLING_TEST_SEED") or random.randrange(10**6))
 NAMESPACES, CONFIG_MAPS = "/api/v1/namespaces", "/api/v1/namespaces/default/configmaps"
 LIVES = 200
 WRITERS, NAMES, WATCHERS = 6, 4, 3
@@ -278,7 +276,6 @@ async def live(server: Server, writers: list[Writer], watchers: list[Watcher]) -
             tasks.create_task(writer.write())
 
 
-@pytest.mark.parametrize("seed", [SEED])
 async def test_nothing_acknowledged_is_lost_and_nothing_is_seen_twice(seed: int, tmp_path: Path) -> None:
     choices = random.Random(seed)
     ledger = Ledger()

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from e2e.conftest import Podling
 
 PROGRAM = Path(__file__).with_name("podling_lives.py")
-SEED = int(os.environ.get("PODLING_TEST_SEED") or random.randrange(10**6))
 LIVES = int(os.environ.get("PODLING_TEST_LIVES") or 200)
 BUSYBOX = "podling.test/busybox:1"
 INITS = 3
@@ -201,7 +200,6 @@ def killable(make_podling: Callable[[], Podling], image_archives: dict[str, Path
     podling.command("down")
 
 
-@pytest.mark.parametrize("seed", [SEED])
 async def test_200_kills_skip_no_init_container_and_run_none_out_of_order(
     seed: int, killable: Podling, tmp_path: Path
 ) -> None:

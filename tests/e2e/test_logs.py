@@ -62,7 +62,8 @@ def test_it_follows_from_the_first_step_into_the_app_to_the_end(cluster: Cluster
 def test_a_container_that_is_restarted_is_followed_on(cluster: Cluster) -> None:
     volumes = [{"name": "data", "emptyDir": {}}]
     mounts = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
-    script = "if test -e /data/x; then echo again; else echo first; touch /data/x; sleep 2; exit 3; fi"
+    first = "echo first; touch /data/x; until test -e /data/followed; do sleep 0.1; done; exit 3"
+    script = f"if test -e /data/x; then echo again; else {first}; fi"
     make(
         cluster,
         "again",
@@ -70,8 +71,13 @@ def test_a_container_that_is_restarted_is_followed_on(cluster: Cluster) -> None:
         containers=[container("app", script, **mounts)],
         volumes=volumes,
     )
-    followed = cluster.run("logs", "-f", "again")
-    assert (followed.returncode, followed.stdout) == (0, "first\nagain\n"), followed.stderr
+    command = cluster.podling("logs", "-f", "again")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as followed:
+        assert followed.stdout
+        assert followed.stdout.readline() == "first\n"
+        cluster.kubectl("exec", "again", "--", "touch", "/data/followed")
+        assert followed.stdout.read() == "again\n"
+    assert followed.returncode == 0
     forever = "test -e /data/x && exec sleep 3600; echo first; touch /data/x; exit 3"
     make(
         cluster,
