@@ -12,8 +12,9 @@ from podling.apiserver.admission.webhook_client import words_of
 from podling.apiserver.admission.webhooks import refusal_of
 from podling.apiserver.authz.webhook import Send, WebhookFailure
 from podling.client import kubeconfig
-from podling.client.https import HttpsTransport, Incomplete
+from podling.client.https import HttpsTransport
 from podling.model.time import go_duration
+from podling.process.http_client import Incomplete
 
 TRANSIENT = frozenset({429, 500, 504})
 """Statuses after which a webhook is asked once more."""

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from podling.client.login import Login, at_hand
 from podling.client.route import CONNECT_TIMEOUT, Query, Wire, keep_alive, target
+from podling.process.http_client import request_head
 
 
 class First(NamedTuple):
@@ -31,12 +32,7 @@ def send(server: str, login: Login, wire: Wire, path: str, query: Query) -> Firs
         return None
     url = urlsplit(server.rstrip("/"))
     asked = target(url, path, query)
-    headers = [*wire.head(url, shown), *wire.accepted()]
-    # What no request line or header may have is refused where all other requests are made.
-    if " " in asked or not all(text.isascii() and text.isprintable() for text in (asked, *map(str, headers))):
-        return None
-    lines = [f"GET {asked} HTTP/1.1", *(f"{name}: {value}" for name, value in headers), "", ""]
-    request = "\r\n".join(lines).encode()
+    request = request_head("GET", asked, [*wire.head(url, shown), *wire.accepted()])
     route, connection = wire.route(url), None
     try:
         connection = socket.create_connection((route.host, route.port), CONNECT_TIMEOUT)

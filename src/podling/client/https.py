@@ -1,8 +1,7 @@
 """The transport over HTTPS, for any Kubernetes API server: HTTP/1.1 on connections that are kept.
 
 A request has a deadline. A connection whose peer does not even acknowledge for a minute is closed, so that a
-watch on a server that vanished begins again. h11 parses: a command's first request must not wait for the
-import of more.
+watch on a server that vanished begins again.
 """
 
 from __future__ import annotations
@@ -13,10 +12,7 @@ import time
 import zlib
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any
 from urllib.parse import urlsplit
-
-import h11
 
 from podling.client.dial import Factory, dial
 from podling.client.first import First
@@ -24,6 +20,7 @@ from podling.client.lines import Line, OfSocket, OfStreams
 from podling.client.login import Login, Shown
 from podling.client.route import PLAIN, Query, Wire, target
 from podling.client.transport import JSON, Answer
+from podling.process.http_client import AnswerReader, Event, Head, request_head
 
 DEADLINE = 60.0
 """Seconds for one exchange, as many as after which kube-apiserver gives up a request."""
@@ -37,59 +34,38 @@ GZIP = 16 + zlib.MAX_WBITS
 UNAUTHORIZED = 401
 
 
-class Incomplete(OSError):
-    """The server ended the connection in the middle of its answer."""
-
-
 class Connection:
     """One connection, for one request after the other. `tls` is what it was made with."""
 
     def __init__(self, line: Line, tls: ssl.SSLContext) -> None:
         self.tls = tls
         self._line = line
-        self._http = h11.Connection(h11.CLIENT)
+        self._answer = AnswerReader()
         self._used = time.monotonic()
-
-    @classmethod
-    def of_first(cls, first: First, headers: list[tuple[str, str]]) -> Connection:
-        """That of a request which was sent, with these headers."""
-        made = cls(OfSocket(first.connection), first.tls)
-        made._bytes("GET", first.target, headers, None)
-        return made
 
     def is_fresh(self) -> bool:
         """Whether the server still waits for a request."""
         return self._line.is_open() and time.monotonic() - self._used < LONGEST_IDLE
 
-    async def send(
-        self, method: str, target: str, headers: list[tuple[str, str]], body: bytes | None
-    ) -> None:
+    async def send(self, head: bytes, body: bytes | None) -> None:
         """The request."""
-        await self._line.send(self._bytes(method, target, headers, body))
+        self._answer = AnswerReader()
+        await self._line.send(head + body if body else head)
 
-    def _bytes(self, method: str, target: str, headers: list[tuple[str, str]], body: bytes | None) -> bytes:
-        length = [("Content-Length", str(len(body)))] if body is not None else []
-        events: list[h11.Event] = [h11.Request(method=method, target=target, headers=[*headers, *length])]
-        if body:
-            events.append(h11.Data(data=body))
-        return b"".join(self._http.send(event) or b"" for event in (*events, h11.EndOfMessage()))
-
-    async def head(self) -> h11.Response:
+    async def head(self) -> Head:
         """Of the answer. Raises OSError when the server ends the connection or speaks no HTTP."""
-        while not isinstance(event := await self._receive(), h11.Response):
-            pass
+        event = await self._receive()
+        assert isinstance(event, Head)
         return event
 
-    async def body(self, response: h11.Response) -> AsyncGenerator[bytes, None]:
+    async def body(self, head: Head) -> AsyncGenerator[bytes, None]:
         """The body in pieces of any size, none of them empty."""
-        coding = dict(response.headers).get(b"content-encoding", b"identity")
-        if coding != b"gzip":
-            while isinstance(event := await self._receive(), h11.Data):
-                yield bytes(event.data)
-            return
+        is_packed = head.headers.get("Content-Encoding") == "gzip"
         unpacking = zlib.decompressobj(GZIP)
-        while isinstance(event := await self._receive(), h11.Data):
-            rest = bytes(event.data)
+        while isinstance(rest := await self._receive(), bytes):
+            if not is_packed:
+                yield rest
+                continue
             try:
                 # A little that was sent may be very much.
                 while piece := unpacking.decompress(rest, PIECE):
@@ -98,22 +74,19 @@ class Connection:
             except zlib.error as error:
                 raise OSError(f"the answer is no gzip: {error}") from error
 
-    async def whole(self, response: h11.Response) -> bytes:
+    async def whole(self, head: Head) -> bytes:
         """The whole body. Raises OSError, also for one of more than MOST bytes."""
         said = bytearray()
-        async for piece in self.body(response):
+        async for piece in self.body(head):
             said += piece
             if len(said) > MOST:
                 raise OSError(f"the answer has more than {MOST} bytes")
         return bytes(said)
 
-    def finish(self) -> bool:
+    def is_kept(self) -> bool:
         """Whether the connection can have another request after this one."""
-        if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
-            return False
-        self._http.start_next_cycle()
         self._used = time.monotonic()
-        return True
+        return self._answer.is_kept
 
     def close(self) -> None:
         """Nothing is on its way that would be worth a farewell."""
@@ -123,18 +96,12 @@ class Connection:
         with suppress(OSError):
             await self._line.closed()
 
-    async def _receive(self) -> Any:
-        data = b"-"
-        try:
-            while (event := self._http.next_event()) is h11.NEED_DATA:
-                data = await self._line.read(PIECE)
-                if not data and self._http.their_state is h11.SEND_RESPONSE:
-                    raise ConnectionResetError("the server ended the connection")
-                self._http.receive_data(data)
-        except h11.RemoteProtocolError as error:
-            raise (OSError if data else Incomplete)(str(error)) from error
-        if event is h11.PAUSED or isinstance(event, h11.ConnectionClosed):
-            raise ConnectionResetError("the server ended the connection")
+    async def _receive(self) -> Event:
+        while (event := self._answer.next()) is None:
+            data = await self._line.read(PIECE)
+            if not (data or self._answer.has_begun):
+                raise ConnectionResetError("the server ended the connection")
+            self._answer.receive(data)
         return event
 
 
@@ -160,8 +127,7 @@ class HttpsTransport:
         self._idle: list[Connection] = []
         self._first: tuple[str, Connection] | None = None
         if first is not None:
-            headers = self._wire.head(self._url, Shown("", first.tls))
-            self._first = first.target, Connection.of_first(first, headers)
+            self._first = first.target, Connection(OfSocket(first.connection), first.tls)
 
     async def request(
         self, method: str, path: str, query: Mapping[str, str], body: bytes | None, content_type: str = JSON
@@ -170,9 +136,8 @@ class HttpsTransport:
         target = self.target(path, query)
 
         async def exchange(shown: Shown) -> Answer:
-            async with self._asked(shown, method, target, headers, body) as (connection, response):
-                told = {name.decode().title(): value.decode("latin-1") for name, value in response.headers}
-                return response.status_code, told, await connection.whole(response)
+            async with self._asked(shown, method, target, headers, body) as (connection, head):
+                return head.status, head.headers, await connection.whole(head)
 
         try:
             async with asyncio.timeout(self._deadline):
@@ -188,16 +153,16 @@ class HttpsTransport:
         target = self.target(path, query)
         shown = await self.login.present()
         while True:
-            async with self._asked(shown, "GET", target, [], None) as (connection, response):
-                if response.status_code == 200:
-                    async for piece in connection.body(response):
+            async with self._asked(shown, "GET", target, [], None) as (connection, head):
+                if head.status == 200:
+                    async for piece in connection.body(head):
                         yield piece
                     return
-                said = await connection.whole(response)
+                said = await connection.whole(head)
             from podling.model.errors import StatusError
 
-            refused = StatusError.from_json(response.status_code, said)
-            if response.status_code != UNAUTHORIZED or (other := await self.login.renew(shown)) is None:
+            refused = StatusError.from_json(head.status, said)
+            if head.status != UNAUTHORIZED or (other := await self.login.renew(shown)) is None:
                 raise refused
             shown = other
 
@@ -229,7 +194,7 @@ class HttpsTransport:
     @asynccontextmanager
     async def _asked(
         self, shown: Shown, method: str, target: str, headers: list[tuple[str, str]], body: bytes | None
-    ) -> AsyncGenerator[tuple[Connection, h11.Response]]:
+    ) -> AsyncGenerator[tuple[Connection, Head]]:
         """The head of the answer. The connection is kept when the answer was read to its end."""
         connection = None
         try:
@@ -238,7 +203,7 @@ class HttpsTransport:
             else:
                 connection = await self._sent(shown, method, target, headers, body)
             yield connection, await connection.head()
-            if connection.finish():
+            if connection.is_kept():
                 self._idle.append(connection)
                 connection = None
         except OSError as error:
@@ -253,7 +218,9 @@ class HttpsTransport:
         """The connection on which the request is on its way."""
         connection = await self._connection(shown.tls)
         try:
-            await connection.send(method, target, [*self.head(shown), *self._wire.accepted(), *headers], body)
+            length = [("Content-Length", str(len(body)))] if body is not None else []
+            said = [*self.head(shown), *self._wire.accepted(), *headers, *length]
+            await connection.send(request_head(method, target, said), body)
         except BaseException:
             connection.close()
             raise

@@ -9,8 +9,7 @@ from __future__ import annotations
 import base64
 import functools
 import os
-from collections.abc import Sequence
-from email.message import Message
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -58,7 +57,7 @@ class Ended(msgspec.Struct, frozen=True):
 class Command:
     """An open connection to a command. A stream that was not wanted is None."""
 
-    def __init__(self, session: Session, headers: Message, wanted: Wanted) -> None:
+    def __init__(self, session: Session, headers: Mapping[str, str], wanted: Wanted) -> None:
         names = [
             name
             for name in ("error", "stdin", "stdout", "stderr")

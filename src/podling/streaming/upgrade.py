@@ -2,32 +2,29 @@
 refusal.
 
 It is one request on one fresh connection. HTTP client libraries keep and share connections and cannot give
-one away, so the standard library's `http.client` parses the answer.
+one away.
 """
 
 from __future__ import annotations
 
 import asyncio
-import http.client
-import io
 import ssl
-from collections.abc import Iterable
-from email.message import Message
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from podling.process import http_client
+from podling.process.http_client import SWITCHING, AnswerReader, Head, Incomplete, Malformed
 from podling.streaming.driver import Connect, Factory, keep_alive
 from podling.streaming.wire import Disconnected, ProtocolError
 
-MAX_HEAD = 64 * 1024
 MAX_BODY = 1024 * 1024
-HEAD_END = b"\r\n\r\n"
 
 
 class Refused(Exception):
     """The server answered without upgrading; carries status and body."""
 
-    def __init__(self, status: int, headers: Message, body: bytes) -> None:
+    def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         super().__init__(f"{status}: {body.decode(errors='replace').strip()}")
         self.status = status
         self.headers = headers
@@ -57,7 +54,7 @@ class Address(msgspec.Struct, frozen=True):
 class Upgraded:
     """A connection after its 101. Nothing is read from it until `hand_to`."""
 
-    def __init__(self, transport: asyncio.Transport, headers: Message, rest: bytes) -> None:
+    def __init__(self, transport: asyncio.Transport, headers: Mapping[str, str], rest: bytes) -> None:
         self.headers = headers
         self._transport = transport
         self._rest = rest
@@ -78,10 +75,11 @@ class Upgraded:
 
 
 def request_head(method: str, target: str, headers: Iterable[tuple[str, str]]) -> bytes:
-    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
-    if any("\r" in line or "\n" in line for line in lines):
-        raise ProtocolError("a line break within a header")
-    return "\r\n".join(lines).encode() + HEAD_END
+    """Raises ProtocolError for what would be more than one header, or another request."""
+    try:
+        return http_client.request_head(method, target, headers)
+    except Malformed as error:
+        raise ProtocolError(str(error)) from error
 
 
 async def upgrade(address: Address, request: bytes) -> Upgraded:
@@ -103,77 +101,48 @@ class _Answer(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.done: asyncio.Future[Upgraded] = asyncio.get_running_loop().create_future()
-        self._received = b""
+        self._answer = AnswerReader()
+        self._head: Head | None = None
+        self._body = bytearray()
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
-        if self.done.done():
-            return
-        self._received += data
-        try:
-            self._look(at_end=False)
-        except ProtocolError as error:
-            self.done.set_exception(error)
+        self._come(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._come(b"")
+
+    def _come(self, data: bytes) -> None:
         if self.done.done():
             return
+        self._answer.receive(data)
         try:
-            self._look(at_end=True)
-        except ProtocolError as error:
-            self.done.set_exception(error)
-        if not self.done.done():
-            self.done.set_exception(Disconnected("connection closed before an answer"))
+            while not self.done.done() and (event := self._answer.next()) is not None:
+                if isinstance(event, Head):
+                    self._begun(event)
+                elif isinstance(event, bytes) and len(self._body) <= MAX_BODY:
+                    self._body += event
+                else:
+                    self._refused()
+        except Incomplete:
+            # What it says of itself is worth more than that it did not come to its end.
+            if self._head is None:
+                self.done.set_exception(Disconnected("connection closed before an answer"))
+            else:
+                self._refused()
+        except Malformed as error:
+            self.done.set_exception(ProtocolError(str(error)))
 
-    def _look(self, *, at_end: bool) -> None:
-        head, found, rest = self._received.partition(HEAD_END)
-        if not found:
-            if len(head) > MAX_HEAD:
-                raise ProtocolError("endless headers")
-            return
-        status, headers = parse_head(head)
-        if status == http.HTTPStatus.SWITCHING_PROTOCOLS:
+    def _begun(self, head: Head) -> None:
+        self._head = head
+        if head.status == SWITCHING:
             assert self._transport is not None
             self._transport.pause_reading()
-            self.done.set_result(Upgraded(self._transport, headers, rest))
-        elif (body := parse_body(self._received, at_end=at_end)) is not None:
-            self.done.set_exception(Refused(status, headers, body))
+            self.done.set_result(Upgraded(self._transport, head.headers, self._answer.rest()))
 
-
-def parse_head(head: bytes) -> tuple[int, Message]:
-    """Status and headers. Raises ProtocolError."""
-    line, _, lines = head.partition(b"\r\n")
-    words = line.split(b" ", 2)
-    if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():
-        raise ProtocolError(f"not an HTTP answer: {line[:80]!r}")
-    try:
-        return int(words[1]), http.client.parse_headers(io.BytesIO(lines + HEAD_END))
-    except http.client.HTTPException as error:
-        raise ProtocolError(str(error)) from error
-
-
-class _Bytes:
-    """The one method of a socket that http.client needs."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def makefile(self, mode: str) -> io.BytesIO:
-        return io.BytesIO(self._data)
-
-
-def parse_body(answer: bytes, *, at_end: bool) -> bytes | None:
-    """The body of a complete answer, however its length is given; None while it is incomplete."""
-    response = http.client.HTTPResponse(_Bytes(answer))  # type: ignore[arg-type]
-    try:
-        response.begin()
-        body = response.read()
-    except http.client.IncompleteRead as part:
-        return part.partial if at_end or len(answer) > MAX_BODY else None
-    except (http.client.HTTPException, ValueError) as error:
-        raise ProtocolError(str(error)) from error
-    told = response.length is not None or response.chunked
-    return body if told or at_end or len(answer) > MAX_BODY else None
+    def _refused(self) -> None:
+        assert self._head is not None
+        self.done.set_exception(Refused(self._head.status, self._head.headers, bytes(self._body)))

@@ -15,7 +15,7 @@ from podling.machine.instance import Instance
 
 ROOT = Path(__file__).parents[3]
 DEPENDENCIES = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-EVERYWHERE = {"click", "h11", "msgspec", "PyYAML", "tzdata", "wsproto"}
+EVERYWHERE = {"click", "msgspec", "PyYAML", "tzdata", "wsproto"}
 """What the commands need."""
 MODULES = {"h11", "click", "msgspec", "yaml", "wsproto"}
 LINUX = "; sys_platform == 'linux'"

@@ -10,10 +10,10 @@ import subprocess
 import sys
 import termios
 from collections.abc import AsyncIterator, Callable, Iterator
-from email.message import Message
 
 import pytest
 
+from podling.process.http_client import Headers
 from podling.remote import session
 from podling.remote.recording import Unrecorded
 from podling.remote.streams import Command, Wanted
@@ -70,7 +70,7 @@ async def test_a_terminal_is_as_before_when_the_network_is_lost_and_when_the_com
 ) -> None:
     before = termios.tcgetattr(typed)
     wanted = Wanted(stdin=True, stderr=False, tty=True)
-    command = Command(ends[0], Message(), wanted)
+    command = Command(ends[0], Headers(), wanted)
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(session.converse(command, raw=True, recording=Unrecorded()))
         # It is raw before anything is waited for.

@@ -7,7 +7,6 @@ import os
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from email.message import Message
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +17,7 @@ from podling.debug.container import Wish
 from podling.debug.places import Looked
 from podling.model.codec import json
 from podling.model.types.pod import Pod
+from podling.process.http_client import Headers
 from podling.remote import capturing, session, terminal
 from podling.remote.attaching import attach
 from podling.remote.capturing import Capture, capture
@@ -91,7 +91,7 @@ class Somewhere(Cluster):
         _, far = await loop.create_unix_connection(lambda: Session(SpdyWire(client=False)), sock=there)
         self.connections += [near, far]
         self.opened.put_nowait(Far(far))
-        return Command(near, Message(), wanted)
+        return Command(near, Headers(), wanted)
 
     async def attach(
         self, namespace: str, name: str, container: str, wanted: Wanted, extra: Sequence[tuple[str, str]] = ()
