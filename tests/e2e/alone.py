@@ -23,6 +23,8 @@ from podling.client import kubeconfig
 
 NODE, OWN = "alone", "10.200.0.1"
 PODS = {"one": "10.64.9.2", "two": "10.64.9.3", "client": "10.64.9.4"}
+ENDPOINTS = {**PODS, "node": OWN}
+"""The last is a pod in the node's own network."""
 OUTSIDE = "192.0.2.7"
 """Of somebody who is no pod, in the namespace `outside`."""
 RANGES = ("10.96.0.0/16", "fd00:96::/112")
@@ -41,6 +43,13 @@ def answer():
         _, client = datagrams.recvfrom(100)
         datagrams.sendto(name, client)
 threading.Thread(target=answer, daemon=True).start()
+echoing = socket.create_server((address, 8081), family=family)
+def echo():
+    while True:
+        made, _ = echoing.accept()
+        while data := made.recv(100):
+            made.sendall(data)
+threading.Thread(target=echo, daemon=True).start()
 while True:
     made, client = stream.accept()
     made.sendall(name + b" " + client[0].encode())
@@ -74,6 +83,7 @@ sys.exit(f"{said}, not {wanted}")
 """
 """Asks by one socket of UDP, or by a connection each time, until the answers are exactly these."""
 HAS_IPV6 = Path("/proc/sys/net/ipv6").exists()
+VERSIONS = [4, pytest.param(6, marks=pytest.mark.skipif(not HAS_IPV6, reason="the kernel has no IPv6"))]
 
 
 def of_version(address: str, version: int) -> str:
@@ -125,11 +135,13 @@ class Alone(msgspec.Struct, frozen=True):
         zones: Mapping[str, str] = MappingProxyType({}),
         version: int = 4,
         node: str = NODE,
+        port: int = 8080,
     ) -> None:
-        """Have these be the service's endpoints of an IP version, each for a zone, if one is given."""
+        """Have these be the service's endpoints of an IP version, each for a zone, if one is given. At port
+        8081 they echo."""
         endpoints = [
             {
-                "addresses": [of_version(PODS[pod], version)],
+                "addresses": [of_version(ENDPOINTS[pod], version)],
                 "nodeName": node,
                 "conditions": {"ready": True},
                 **({"hints": {"forZones": [{"name": zones[pod]}]}} if pod in zones else {}),
@@ -137,7 +149,7 @@ class Alone(msgspec.Struct, frozen=True):
             for pod in pods
         ]
         ports = [
-            {"name": protocol, "protocol": protocol.upper(), "port": 8080}
+            {"name": protocol, "protocol": protocol.upper(), "port": port}
             for protocol in ("tcp", "udp", "sctp")
         ]
         self.apply(
@@ -241,6 +253,9 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alone]:
                 made.run(*ip, "route", "add", "default", "via", gateway, where=place)
                 if place in PODS:
                     begin(f"server-{place}-{version}", sys.executable, "-c", SERVER, own, place, where=place)
+        for version in versions:
+            own = of_version(OWN, version)
+            begin(f"server-node-{version}", sys.executable, "-c", SERVER, own, "node")
         data = ["--data-dir", str(directory), "--advertise-address", OWN]
         data += ["--service-cluster-ip-range", ",".join(RANGES)]
         begin("apiserver", sys.executable, "-m", "podling", "apiserver", *data)

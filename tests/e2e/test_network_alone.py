@@ -18,7 +18,7 @@ from peer.server import running
 if TYPE_CHECKING:
     from e2e.alone import Alone
 
-from .alone import HAS_IPV6, NODE, OWN, PODS, RANGES, of_version
+from .alone import HAS_IPV6, NODE, OWN, PODS, RANGES, VERSIONS, of_version
 
 ENFORCE = """
 import asyncio, pathlib, sys
@@ -74,6 +74,26 @@ asyncio.run(main())
 """Makes so many connections a second for some seconds, and counts what was said."""
 
 
+ECHOED = """
+import socket, sys, time
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    with socket.create_connection((sys.argv[1], 80)) as made:
+        made.sendall(b"?")
+        if made.recv(100) == b"?":
+            sys.exit()
+sys.exit("it does not echo")
+"""
+LASTING = """
+import socket, sys
+with socket.create_connection((sys.argv[1], 80)) as made:
+    for line in sys.stdin:
+        made.sendall(line.encode())
+        print(made.recv(100).decode(), end="", flush=True)
+"""
+"""What is read is sent by one connection, and what comes back is printed."""
+
+
 def test_datagrams_of_one_socket_follow_the_endpoints(proxied: Alone) -> None:
     """Though connection tracking remembers where they went."""
     address = proxied.service("datagrams")
@@ -127,6 +147,33 @@ def test_external_addresses_and_node_ports(proxied: Alone) -> None:
     proxied.says(f"one {PODS['client']}", address="10.200.0.77")
     proxied.lead("outer")
     proxied.says("refused", address=OWN, port=30080)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_node_ports_at_loopback(proxied: Alone, version: int) -> None:
+    """For clients of the node, over TCP and UDP, to pods and to what is in the node's own network; also where
+    clients from outside are led to this node's endpoints alone. Nobody else reaches loopback by it."""
+    loopback, name, port = {4: "127.0.0.1", 6: "::1"}[version], f"inside-{version}", 30090 + version
+    ports = [
+        {"name": kind, "protocol": kind.upper(), "port": 80, "nodePort": port} for kind in ("tcp", "udp")
+    ]
+    spec = {"type": "NodePort", "ports": ports, "ipFamilies": [f"IPv{version}"]}
+    proxied.service(name, **spec)
+    proxied.says("refused", address=loopback, port=port, where="")
+    gateway, own = of_version("10.64.9.1", version), of_version(OWN, version)
+    proxied.lead(name, "one", "node", version=version)
+    proxied.says(f"one {gateway}", f"node {own}", address=loopback, port=port, where="")
+    for pod in ("one", "node"):
+        proxied.lead(name, pod, version=version)
+        proxied.says(pod, address=loopback, port=port, where="", kind="udp")
+    proxied.service(name, **spec, externalTrafficPolicy="Local")
+    proxied.lead(name, "one", version=version, node="elsewhere")
+    proxied.says(f"one {gateway}", address=loopback, port=port, where="")
+    proxied.says("refused", address=loopback, port=port, where="outside")
+    proxied.lead(name, version=version)
+    proxied.says("refused", address=loopback, port=port, where="")
+    settings = proxied.run("sysctl", "-a", "--pattern", "route_localnet").splitlines()
+    assert settings and all(one.endswith(" = 0") for one in settings)
 
 
 def test_no_connection_fails_while_endpoints_are_replaced(proxied: Alone) -> None:
@@ -190,6 +237,34 @@ def test_the_proxy_may_end_and_come_back(alone: Alone) -> None:
         alone.says(f"two {PODS['client']}", address=address)
 
 
+def test_a_connection_lives_through_a_restart_of_the_proxy(alone: Alone) -> None:
+    """Also one to an endpoint that is no longer the service's: whoever ends it, it is not the proxy."""
+    with running(alone.proxy(), alone.directory / "lasting-1.log"):
+        address = alone.service("lasting")
+        alone.lead("lasting", "one")
+        alone.says(f"one {PODS['client']}", address=address)
+        alone.lead("lasting", "one", port=8081)
+        alone.run(sys.executable, "-c", ECHOED, address, where="client")
+        command = alone.within("client", sys.executable, "-c", LASTING, address)
+        lasting = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def still(said: str) -> None:
+        assert lasting.stdin and lasting.stdout
+        lasting.stdin.write(f"{said}\n")
+        lasting.stdin.flush()
+        assert lasting.stdout.readline() == f"{said}\n"
+
+    with lasting:
+        still("while nobody is there")
+        with running(alone.proxy(), alone.directory / "lasting-2.log"):
+            alone.lead("lasting", "two")
+            alone.says(f"two {PODS['client']}", address=address)
+            still("with the next one")
+        assert lasting.stdin
+        lasting.stdin.close()
+        assert lasting.wait(20) == 0
+
+
 def test_no_connection_fails_while_the_proxy_is_away_and_comes_back(alone: Alone) -> None:
     """Killed, and then replacing its table with all that has changed meanwhile."""
     with running(alone.proxy(), alone.directory / "before.log"):
@@ -248,7 +323,7 @@ def test_network_policies_hold_if_asked_for(alone: Alone) -> None:
 def test_clients_are_refused_as_by_kube_proxy(alone: Alone, kubernetes_programs: Path) -> None:
     """With the same errors, at once or never, but that a process of the node hears at once that a cluster IP
     has no endpoints: services without endpoints, ports that nobody has, addresses of
-    no service, and node ports at loopback; from a pod and from the node."""
+    no service, and node ports without endpoints at loopback; from a pod and from the node."""
     own = {"status": {"addresses": [{"type": "InternalIP", "address": OWN}]}}
     config = ("--kubeconfig", str(alone.directory / "admin.conf"))
     patch = ("patch", "node", NODE, "--subresource=status", "--type=merge", "-p", json.dumps(own))
@@ -279,7 +354,6 @@ def test_clients_are_refused_as_by_kube_proxy(alone: Alone, kubernetes_programs:
         ("tcp", led, 80),
         ("tcp", OWN, 30181),
         ("tcp", "127.0.0.1", 30180),
-        ("tcp", "127.0.0.1", 30181),
         ("tcp", "10.96.200.200", 80),
     ]
 

@@ -14,13 +14,12 @@ import pytest
 
 from peer.server import running
 
-from .alone import HAS_IPV6, OUTSIDE, OWN, PODS, of_version
+from .alone import HAS_IPV6, OUTSIDE, OWN, PODS, VERSIONS, of_version
 
 if TYPE_CHECKING:
     from e2e.alone import Alone
 
 CLIENT = PODS["client"]
-VERSIONS = [4, pytest.param(6, marks=pytest.mark.skipif(not HAS_IPV6, reason="the kernel has no IPv6"))]
 SCTP = """
 import socket, struct, sys
 TABLE = []

@@ -13,6 +13,7 @@ from podling.model.types.discovery import EndpointSlice
 from podling.model.types.node import Node
 from podling.model.types.service import Service
 from podling.network.explain import Cluster, explain_address, explain_service, may_have, place_of
+from podling.network.loopback import LOOPBACK
 from podling.network.nft import NftError, program
 from podling.network.proxy import ZONE_LABEL
 from podling.network.services import SERVICE_LABEL, NodeFacts
@@ -34,7 +35,7 @@ async def explain(client: Client, options: ProxyOptions, what: str, namespace: s
         services, nodes = await asyncio.gather(client.list(Service), client.list(Node))
     own = next((node for node in nodes.items if node.metadata.name == options.node), Node())
     facts = NodeFacts(options.node, own.metadata.labels.get(ZONE_LABEL, ""))
-    addresses = [one.address for one in own.status.addresses]
+    addresses = [*(one.address for one in own.status.addresses), *LOOPBACK.values()]
     found = [one for one in services.items if place is None or may_have(one, *place, addresses)]
     slices = await asyncio.gather(*(_slices(client, one) for one in found))
     cluster = Cluster(found, chain.from_iterable(slices), facts, addresses)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from podling.model.types.discovery import Endpoint, EndpointSlice
 from podling.model.types.service import Service, ServicePort
+from podling.network.loopback import KINDS, LOOPBACK
 from podling.network.services import (
     PROXY_LABEL,
     Backend,
@@ -127,6 +128,9 @@ def _shown(
         where = _joined(frontend.address, frontend.port) if frontend.address else f"node port {frontend.port}"
         name = f" ({behind.port})" if behind.port else ""
         yield f"  {where}/{protocol}{name} {_outcome(behind)}"
+        if not frontend.address and behind.endpoints and frontend.protocol in KINDS:
+            here = LOOPBACK[frontend.family]
+            yield f"    at {here} to {len(behind.endpoints)}, passed on by podling itself"
         port = next(p for p in service.spec.ports if p.name == behind.port and p.protocol.upper() == protocol)
         of_family = [one for one in slices if one.address_type == frontend.family]
         yield from (f"    {line}" for line in _endpoints(cluster, service, port, of_family, behind))

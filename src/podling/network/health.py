@@ -4,7 +4,6 @@ the `healthCheckNodePort` of services that lead to a node's own endpoints alone,
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
@@ -16,13 +15,11 @@ from podling.model.time import Clock
 from podling.model.types.discovery import EndpointSlice
 from podling.model.types.node import Node
 from podling.model.types.service import Service
+from podling.network.listeners import Listeners
 from podling.network.services import Key
 from podling.process.small_http import NOT_FOUND, Answer, listening, serving
-from podling.process.waits import Backoff
 
 JSON = "application/json"
-AGAIN = Backoff(1.0, 30.0)
-"""Until a port is asked for again at which nobody could listen."""
 
 Failed = Callable[[Key, int, str], None]
 """Told of a service, its port, and why nobody can listen there."""
@@ -117,50 +114,25 @@ class HealthPorts:
     """Listens at the health check ports of services, at `address`. `run()` it."""
 
     def __init__(self, address: str, is_healthy: Callable[[], bool], failed: Failed) -> None:
-        self._address, self._is_healthy, self._failed = address, is_healthy, failed
+        self._address, self._is_healthy = address, is_healthy
         self._wanted: dict[Key, Local] = {}
-        self._changed: dict[Key, None] = {}
-        self._wake = asyncio.Event()
+        self._listeners = Listeners[tuple[Key, int]](
+            self._listening, lambda place, error: failed(*place, str(error))
+        )
+        self.run = self._listeners.run
 
     def put(self, key: Key, local: Local | None) -> None:
         before = self._wanted.pop(key, None)
         if local is not None:
             self._wanted[key] = local
-        if (before and before.port) != (local and local.port):
-            self._changed[key] = None
-            self._wake.set()
+        if before is not None and (local is None or local.port != before.port):
+            self._listeners.want((key, before.port), is_wanted=False)
+        if local is not None:
+            self._listeners.want((key, local.port))
 
-    async def run(self) -> None:
-        async with AsyncExitStack() as at_end:
-            open_now: dict[Key, AsyncExitStack] = {}
-            at_end.push_async_callback(_close, open_now)
-            retry, missing = AGAIN.begin(), dict[Key, int]()
-            while True:
-                try:
-                    async with asyncio.timeout(retry.next() if missing else None):
-                        await self._wake.wait()
-                    retry.reset()
-                except TimeoutError:
-                    self._changed |= dict.fromkeys(missing)
-                self._wake.clear()
-                keys, self._changed = self._changed, {}
-                for key in keys:
-                    if key in open_now:
-                        await open_now.pop(key).aclose()
-                # Only now: one may want the port that another had.
-                for key in keys:
-                    before, local = missing.pop(key, None), self._wanted.get(key)
-                    if local is None:
-                        continue
-                    try:
-                        open_now[key] = await self._listening(key, local.port)
-                    except OSError as error:
-                        missing[key] = local.port
-                        if before != local.port:
-                            self._failed(key, local.port, str(error))
-
-    async def _listening(self, key: Key, port: int) -> AsyncExitStack:
+    async def _listening(self, place: tuple[Key, int]) -> AsyncExitStack:
         """Until it is closed. Raises OSError."""
+        key, port = place
 
         def answer(method: str, target: str) -> Answer:
             local = self._wanted.get(key)
@@ -169,8 +141,3 @@ class HealthPorts:
         made = AsyncExitStack()
         await made.enter_async_context(serving(answer, listening(self._address, port)))
         return made
-
-
-async def _close(open_now: dict[Key, AsyncExitStack]) -> None:
-    for one in open_now.values():
-        await one.aclose()

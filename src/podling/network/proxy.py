@@ -26,6 +26,7 @@ from podling.model.types.node import Node
 from podling.model.types.service import Service
 from podling.network.conntrack import forget
 from podling.network.health import HealthPaths, HealthPorts, ProxyHealth, is_eligible, local_health
+from podling.network.loopback import LoopbackPorts
 from podling.network.metrics import Counted, metrics
 from podling.network.nft import Nft, NftError, Run
 from podling.network.services import Behind, Frontend, Key, NodeFacts, frontends, service_of
@@ -109,6 +110,7 @@ class ServiceProxy:
         self._triggers: dict[Key, list[tuple[str, datetime]]] = {}
         """When happened what slices tell of and the kernel does not have yet, with the family."""
         self._health_ports = HealthPorts(address, self._is_healthy, self._cannot_listen)
+        self._loopback = LoopbackPorts(self._tables)
         self.paths = HealthPaths(clock, self._health)
         self._services = informers.of(Service)
         self._endpoint_slices = informers.of(EndpointSlice)
@@ -185,6 +187,7 @@ class ServiceProxy:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._health_ports.run())
+            tasks.create_task(self._loopback.run())
             await self._informers.start(tasks)
             await self._program(None)
             self.is_programmed.set()
@@ -204,6 +207,8 @@ class ServiceProxy:
             changed = self._frontends.put(key, frontends(service, slices, self._node) if service else {})
             if service is not None:
                 self._look_at_node_ports(service, changed)
+            for frontend, behind in changed.items():
+                self._loopback.put(frontend, behind)
             changes.update(changed)
             await turn.share()
         return changes

@@ -216,7 +216,9 @@ def replacement(shape: Shape) -> str:
     where = f"{ip} daddr . meta l4proto . th dport"
     # A cluster IP that nothing was found for has no such port, one out of the range's others is no service's.
     # At the end of the way: a process of the machine hears of a refusal there, as of a port that nobody has.
-    nodeports = "ct state new fib daddr type local meta l4proto . th dport vmap @refused-nodeports; "
+    # At loopback nftables does not lead to node ports, so it does not refuse there either.
+    local = f"fib daddr type local {ip} daddr != {family.loopback}"
+    nodeports = f"ct state new {local} meta l4proto . th dport vmap @refused-nodeports; "
     unused = [f"    {ip} daddr {shape.services} drop"] if shape.services else []
     lines = [
         f"table {table} {{}}",
@@ -247,7 +249,7 @@ def replacement(shape: Shape) -> str:
         "  chain say-no { meta l4proto tcp reject with tcp reset; reject; }",
         "  chain services {",
         f"    {where} vmap @vips",
-        f"    fib daddr type local {ip} daddr != {family.loopback} meta l4proto . th dport vmap @nodeports",
+        f"    {local} meta l4proto . th dport vmap @nodeports",
         "  }",
         "  chain refusing {",
         f"    {where} vmap @refused",

@@ -74,9 +74,10 @@ def test_endpoints_and_rules() -> None:
     assert by_name[-1].endswith(
         "nodeports { tcp . 30080 : goto node-outside2 } of table ip test, but the kernel has nothing"
     )
-    assert (
-        explain_address(it, NODE, 30080, SHAPES, kernel({}))[1] == "  node port 30080/TCP (http) leads to 2"
-    )
+    assert explain_address(it, NODE, 30080, SHAPES, kernel({}))[1:3] == [
+        "  node port 30080/TCP (http) leads to 2",
+        "    at 127.0.0.1 to 2, passed on by podling itself",
+    ]
 
 
 @pytest.mark.parametrize(

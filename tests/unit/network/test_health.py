@@ -13,7 +13,7 @@ from podling.model.types.discovery import Endpoint, EndpointConditions, Endpoint
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.node import Node, NodeSpec, Taint
 from podling.model.types.service import Service, ServiceSpec
-from podling.network import health
+from podling.network import listeners
 from podling.network.health import (
     HealthPaths,
     HealthPorts,
@@ -142,7 +142,7 @@ async def test_a_port_is_open_for_as_long_as_its_service_has_it() -> None:
 
 async def test_a_port_is_asked_for_again_until_it_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """And told of once."""
-    monkeypatch.setattr(health, "AGAIN", Backoff(0.001, 0.001))
+    monkeypatch.setattr(listeners, "AGAIN", Backoff(0.001, 0.001))
     failed = asyncio.Queue[int]()
     ports = HealthPorts("127.0.0.1", lambda: True, lambda key, port, why: failed.put_nowait(port))
     port = free_port()
