@@ -32,7 +32,7 @@ from podling.process.mounts import bind_mount, mounts_under, unmount
 controller_pb: Any = grpc.protos("csi_controller.proto")  # type: ignore[attr-defined, unused-ignore]
 
 NODE, CONTROLLER, IDENTITY = "csi.v1.Node", "csi.v1.Controller", "csi.v1.Identity"
-ALL = ("STAGE_UNSTAGE_VOLUME", "EXPAND_VOLUME")
+ALL = ("STAGE_UNSTAGE_VOLUME", "EXPAND_VOLUME", "GET_VOLUME_STATS")
 
 
 class Refused(Exception):
@@ -194,6 +194,17 @@ class CsiDriver:
             shutil.rmtree(self.root / "volumes" / request.volume_id, ignore_errors=True)
         return node_pb.NodeUnpublishVolumeResponse()
 
+    def NodeGetVolumeStats(self, request: Any) -> Any:
+        """In bytes and inodes: of 100 are 40 used; and what it is to say of the volume's condition."""
+        if not Path(request.volume_path).exists():
+            raise Refused(grpc.StatusCode.NOT_FOUND, f"{request.volume_path} is not there")
+        usage = [
+            node_pb.VolumeUsage(total=100, used=40, available=59, unit=unit)
+            for unit in (node_pb.VolumeUsage.BYTES, node_pb.VolumeUsage.INODES)
+        ]
+        condition = node_pb.VolumeCondition(abnormal=bool(self.options.get("abnormal")))
+        return node_pb.NodeGetVolumeStatsResponse(usage=usage, volume_condition=condition)
+
     def NodeExpandVolume(self, request: Any) -> Any:
         size = request.capacity_range.required_bytes
         return node_pb.NodeExpandVolumeResponse(capacity_bytes=size)
@@ -282,6 +293,7 @@ class CsiDriver:
                 "NodePublishVolume",
                 "NodeUnpublishVolume",
                 "NodeExpandVolume",
+                "NodeGetVolumeStats",
             ),
         ]
         asks = self._service(

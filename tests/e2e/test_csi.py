@@ -168,6 +168,14 @@ def test_a_block_device_is_a_device_in_the_container(csi: Csi) -> None:
 def test_a_driver_that_is_killed_is_waited_for(csi: Csi) -> None:
     csi.podling.apply(claim("waits"), pod("first", WAITS, of("waits")))
     csi.podling.wait("condition=Ready", "pod/first")
+    node = f"/api/v1/nodes/{csi.node}/proxy"
+    (shown,) = json.loads(csi.podling.kubectl("get", "--raw", f"{node}/stats/summary").stdout)["pods"]
+    (data,) = (one for one in shown["volume"] if one["name"] == "data")
+    assert data["pvcRef"] == {"name": "waits", "namespace": "default"}
+    assert (data["capacityBytes"], data["usedBytes"], data["inodesFree"]) == (100, 40, 59)
+    told = csi.podling.kubectl("get", "--raw", f"{node}/metrics").stdout
+    labels = '{namespace="default",persistentvolumeclaim="waits"}'
+    assert f"kubelet_volume_stats_available_bytes{labels} 59" in told
     csi.program.kill()
     csi.podling.kubectl("delete", "pod", "first", "--wait=false")
     csi.podling.apply(pod("second", "cat /data/* ; echo there", of("waits")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -88,6 +89,9 @@ def test_what_a_pod_writes_the_next_reads_and_the_claim_takes_with_it(own: Podli
     own.send_signal(signal.SIGKILL)
     own.up()
     assert own.kubectl("exec", "stays", "--", "cat", "/data/file").stdout == "kept\n"
+    node = own.get("nodes")["items"][0]["metadata"]["name"]
+    told = own.kubectl("get", "--raw", f"/api/v1/nodes/{node}/proxy/metrics").stdout
+    assert re.search(r'kubelet_volume_stats_used_bytes{.*persistentvolumeclaim="data"} [1-9]', told)
     own.kubectl("delete", "pvc", "data", "--wait=false")
     own.kubectl("delete", "pod", "stays", "--wait")
     place = place_of(own, "data") if own.kubectl("get", "pvc", "data", check=False).returncode == 0 else None

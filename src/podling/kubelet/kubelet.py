@@ -32,7 +32,7 @@ from podling.kubelet.metrics.counters import ContainerCounts, OperationCounts, P
 from podling.kubelet.node.reporter import LeaseKeeper, NodeReporter
 from podling.kubelet.node.shared import Allocations, KnownFeatures, NodePressure, NodeServices
 from podling.kubelet.node.status import allocatable, capacity, reserved
-from podling.kubelet.pod.host import Pages
+from podling.kubelet.pod.host import ClaimedUse, Pages
 from podling.kubelet.pod.sandbox import NodeFacts, Resolver
 from podling.kubelet.server.pages import NodePages
 from podling.kubelet.static_pods.files import ManifestDirectory
@@ -183,6 +183,10 @@ class Kubelet:
         worker = self._worker(pod)
         sandbox = worker.observed.sandbox if worker else None
         return sandbox.id if sandbox is not None and sandbox.usable else None
+
+    async def volume_uses(self, pod: Pod) -> Sequence[ClaimedUse]:
+        worker = self._worker(pod)
+        return await worker.volume_uses() if worker else ()
 
     async def container_ended(self, container_id: str) -> None:
         worker = self.workers.owner(container_id) if self.workers else None

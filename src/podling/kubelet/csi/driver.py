@@ -15,9 +15,11 @@ from podling.cri.grpc.connection import Answer, Connection
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.csi import csi_pb2 as pb
 from podling.kubelet.csi.interface import Access, DriverError, Staged
+from podling.kubelet.host.disk import VolumeUse
 
 _DEADLINE = 120.0
 _RPC = pb.NodeServiceCapability.RPC
+_UNIT = pb.VolumeUsage
 
 
 class Driver:
@@ -100,6 +102,26 @@ class Driver:
             secrets=secrets,
         )
         await self._ask("NodeExpandVolume", request, pb.NodeExpandVolumeResponse)
+
+    async def use(self, volume: str, path: str) -> VolumeUse | None:
+        """`path` is where it is in a pod. None if the driver does not tell."""
+        if not await self._can(_RPC.GET_VOLUME_STATS):
+            return None
+        request = pb.NodeGetVolumeStatsRequest(volume_id=volume, volume_path=path)
+        told = await self._ask("NodeGetVolumeStats", request, pb.NodeGetVolumeStatsResponse)
+        by_unit = {one.unit: one for one in told.usage}
+        none = pb.VolumeUsage()
+        size, inodes = by_unit.get(_UNIT.BYTES, none), by_unit.get(_UNIT.INODES, none)
+        tells = await self._can(_RPC.VOLUME_CONDITION)
+        return VolumeUse(
+            capacity=size.total,
+            available=size.available,
+            used=size.used,
+            inodes=inodes.total,
+            inodes_free=inodes.available,
+            inodes_used=inodes.used,
+            abnormal=told.volume_condition.abnormal if tells else None,
+        )
 
     async def _can(self, capability: int) -> bool:
         if self._capabilities is None:

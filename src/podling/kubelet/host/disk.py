@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from stat import S_ISDIR
+from stat import S_ISBLK, S_ISDIR
 from threading import Lock, Thread
 from time import monotonic
 from typing import NamedTuple
@@ -52,6 +52,35 @@ def file_system(path: Path) -> FileSystem:
     found = os.statvfs(path)
     return FileSystem(
         found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize, found.f_files, found.f_ffree
+    )
+
+
+class VolumeUse(NamedTuple):
+    """Of a volume that outlives its pod: bytes and inodes, zero where nobody knows them."""
+
+    capacity: int = 0
+    available: int = 0
+    used: int = 0
+    inodes: int = 0
+    inodes_free: int = 0
+    inodes_used: int = 0
+    abnormal: bool | None = None
+    """Whether its driver says that something is wrong with it; None if it does not say."""
+
+
+def volume_use(path: Path) -> VolumeUse:
+    """Of the file system at `path`, or of a block device. Raises OSError."""
+    if S_ISBLK(path.stat().st_mode):
+        with path.open("rb") as device:
+            return VolumeUse(device.seek(0, os.SEEK_END))
+    found = os.statvfs(path)
+    return VolumeUse(
+        capacity=found.f_blocks * found.f_frsize,
+        available=found.f_bavail * found.f_frsize,
+        used=(found.f_blocks - found.f_bfree) * found.f_frsize,
+        inodes=found.f_files,
+        inodes_free=found.f_ffree,
+        inodes_used=found.f_files - found.f_ffree,
     )
 
 

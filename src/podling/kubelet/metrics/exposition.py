@@ -21,11 +21,22 @@ from podling.kubelet.metrics.counters import (
     ProbeLabels,
     managed_ephemeral_containers,
 )
+from podling.kubelet.pod.host import ClaimedUse
 from podling.kubelet.stats.summary import ContainerStats, CPUStats, MemoryStats, PodStats, Summary, SwapStats
 from podling.model.rules.status import is_mirror, is_terminal
 from podling.model.time import parse_time
 from podling.model.types.pod import Pod
 
+VOLUME_STATS = {
+    "capacity": ("capacity_bytes", "Capacity of the volume in bytes."),
+    "available": ("available_bytes", "Bytes that are left in the volume."),
+    "used": ("used_bytes", "Bytes that are used of the volume."),
+    "inodes": ("inodes", "Inodes of the volume."),
+    "inodes_free": ("inodes_free", "Inodes that are left in the volume."),
+    "inodes_used": ("inodes_used", "Inodes that are used of the volume."),
+    "abnormal": ("health_status_abnormal", "1 if the driver says that something is wrong with the volume."),
+}
+"""By the field of VolumeUse."""
 NANO = 1e-9
 MICRO = 1e-6
 
@@ -105,6 +116,21 @@ def cadvisor_metrics(summary: Summary, machine: Machine) -> Iterable[Metric]:
     yield from (cpu, *families.values(), disk, *_network(summary.pods), *_pressure(summary.pods))
     yield GaugeMetricFamily("machine_cpu_cores", "Number of logical CPU cores.", machine.cpus)
     yield GaugeMetricFamily("machine_memory_bytes", "Bytes of memory on the machine.", machine.memory)
+
+
+def volume_metrics(uses: Iterable[tuple[str, Sequence[ClaimedUse]]]) -> Iterable[Metric]:
+    """Of the volumes of claims: a namespace, and those of one of its pods. Several pods may have the same."""
+    labels = ["namespace", "persistentvolumeclaim"]
+    families = {
+        field: GaugeMetricFamily(f"kubelet_volume_stats_{name}", text, labels=labels)
+        for field, (name, text) in VOLUME_STATS.items()
+    }
+    of_claims = {(ns, one.claim): one.use for ns, some in uses for one in some if one.claim}
+    for claim, use in of_claims.items():
+        for field, family in families.items():
+            if (value := getattr(use, field)) is not None:
+                family.add_metric(claim, value)
+    return [family for family in families.values() if family.samples]
 
 
 def _network(pods: Iterable[PodStats]) -> Iterable[Metric]:

@@ -5,11 +5,12 @@ answers.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from aiohttp import web
 
 from podling.cri.interface import Runtime, RuntimeFault
+from podling.kubelet.host.disk import VolumeUse
 from podling.model.types.pod import Pod
 
 Page = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -17,6 +18,14 @@ Pages = Mapping[str, Page]
 """By path."""
 Signal = Callable[[], Awaitable[object]]
 """An awaitable that completes when an event happens: the kubelet stops, a container's stop begins."""
+
+
+class ClaimedUse(NamedTuple):
+    """Of a volume of a pod. `claim` is empty if the pod brings it."""
+
+    volume: str
+    claim: str
+    use: VolumeUse
 
 
 class PodHost(Protocol):
@@ -59,6 +68,14 @@ class PodHost(Protocol):
 
     async def sandbox_ended(self, sandbox_id: str) -> None:
         """Returns once that sandbox is of no use any more; at once if it is not known."""
+        ...
+
+
+class MeasuredHost(PodHost, Protocol):
+    """With what statistics need besides."""
+
+    async def volume_uses(self, pod: Pod) -> Sequence[ClaimedUse]:
+        """Of its volumes that drivers or claims have made, where somebody says it."""
         ...
 
 

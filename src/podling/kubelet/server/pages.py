@@ -22,7 +22,7 @@ from podling.kubelet.metrics import exposition
 from podling.kubelet.metrics.counters import ContainerCounts, OperationCounts, PodCounts
 from podling.kubelet.options.table import configuration
 from podling.kubelet.pod.containers import all_containers
-from podling.kubelet.pod.host import Pages, PodHost
+from podling.kubelet.pod.host import MeasuredHost, Pages
 from podling.kubelet.stats.collector import StatsCollector
 from podling.model.codec.json import encode
 from podling.process.metrics import TEXT_FORMAT, Exposition, Source, gate_metrics
@@ -44,7 +44,7 @@ class NodePages:
 
     def __init__(
         self,
-        host: PodHost,
+        host: MeasuredHost,
         config: KubeletConfig,
         machine: Machine,
         stats: StatsCollector,
@@ -68,14 +68,16 @@ class NodePages:
         match request.path.rstrip("/"):
             case "/stats/summary":
                 only = request.query.get("only_cpu_and_memory", "false").lower() in ("true", "1")
-                return json_page(await self._stats.summary(disk=not only))
+                return json_page(await self._stats.summary(disk=not only, claims=not only))
             case "/metrics":
                 pods = self._host.pods()
                 up = [pod.metadata.uid for pod in pods if self._host.ready_sandbox(pod)]
+                uses = [(pod.metadata.namespace, await self._host.volume_uses(pod)) for pod in pods]
                 return _text(
                     lambda: exposition.node_metrics(self._config, pods, up),
                     lambda: exposition.container_metrics(self._containers),
                     lambda: exposition.pod_metrics(self._pods),
+                    lambda: exposition.volume_metrics(uses),
                     lambda: exposition.operation_metrics(self._operations),
                     lambda: gate_metrics(self._config.gates),
                     process=True,

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from podling.kubelet.host.disk import NOTHING, FileSystem, Measured, Used, file_
 from podling.kubelet.host.usage import PROC, CgroupReader, process_ids
 from podling.kubelet.pod.containers import all_containers
 from podling.kubelet.pod.directories import PodDirectory
-from podling.kubelet.pod.host import PodHost
+from podling.kubelet.pod.host import ClaimedUse, MeasuredHost
 from podling.kubelet.stats.summary import (
     ContainerStats,
     CPUStats,
@@ -38,6 +38,7 @@ from podling.kubelet.stats.summary import (
     RuntimeStats,
     Summary,
     VolumeStats,
+    claimed_stats,
     cpu_stats,
     fs_stats,
     io_stats,
@@ -50,6 +51,8 @@ from podling.model.time import Clock, rfc3339
 from podling.model.types.pod import Pod
 
 log = logging.getLogger(__name__)
+OF_DRIVERS = "kubernetes.io~csi"
+"""The directory of a pod's volumes that CSI drivers mount."""
 _NO_FILES: usage.Files = {}
 
 
@@ -69,12 +72,13 @@ class _Subject(msgspec.Struct, frozen=True):
     pod: Pod
     containers: Mapping[str, str]
     sandbox: str | None
+    uses: Sequence[ClaimedUse] = ()
 
 
 class StatsCollector:
     """Makes a Summary for whoever asks."""
 
-    def __init__(self, host: PodHost, config: KubeletConfig, cgroups: Cgroups, clock: Clock) -> None:
+    def __init__(self, host: MeasuredHost, config: KubeletConfig, cgroups: Cgroups, clock: Clock) -> None:
         self._host = host
         self._config = config
         self._cgroups = cgroups
@@ -83,9 +87,9 @@ class StatsCollector:
         self._rates = Rates()
         self._measured = Measured()
 
-    async def summary(self, *, disk: bool = True) -> Summary:
+    async def summary(self, *, disk: bool = True, claims: bool = False) -> Summary:
         """The summary of the node and of all pods with a running container; without `disk` only CPU, memory,
-        swap and pressure."""
+        swap and pressure. With `claims` also volumes that drivers and claims have made."""
         host = self._host
         known = await self.runtime_disk() if disk else None
         now = self._clock.now()
@@ -93,7 +97,8 @@ class StatsCollector:
         for pod in host.pods():
             found = {c.name: host.running_container(pod, c.name) for _, c in all_containers(pod)}
             if running := {name: id_ for name, id_ in found.items() if id_}:
-                subjects.append(_Subject(pod, running, host.ready_sandbox(pod)))
+                uses = await host.volume_uses(pod) if claims else ()
+                subjects.append(_Subject(pod, running, host.ready_sandbox(pod), uses))
 
         def look() -> Summary:
             look = _Look(now, self._config, self._cgroups, self._reader, self._rates, self._measured, known)
@@ -200,9 +205,11 @@ class _Look:
             stats.process_stats = ProcessStats(process_count=usage.processes(files))
             volumes = PodDirectory.of(pod, self._config).volumes
             for path in sorted(volumes.glob("*/[!.]*")):
-                if system := _system(path):
+                # What drivers mount there, they are asked about.
+                if path.parent.name != OF_DRIVERS and (system := _system(path)):
                     on_it = fs_stats(system, self._measured.used(path), self._time)
                     stats.volume.append(VolumeStats(name=path.name, **asdict(on_it)))
+            stats.volume += [claimed_stats(one, meta.namespace, self._time) for one in subject.uses]
             # Ephemeral storage is writable layers, logs, and emptyDir volumes on disk.
             on_disk = {v.name for v in pod.spec.volumes if v.empty_dir is not None and not v.empty_dir.medium}
             parts: list[FsStats | None] = [volume for volume in stats.volume if volume.name in on_disk]

@@ -14,6 +14,7 @@ import msgspec
 from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.host.disk import FileSystem, Used
 from podling.kubelet.host.usage import Interface, Memory, pressure
+from podling.kubelet.pod.host import ClaimedUse
 from podling.model.codec.fields import Part, Time, always, null
 
 SHORTEST = 1.0
@@ -116,10 +117,25 @@ class FsStats(Part):
     inodes_used: int | None = None
 
 
+class PVCReference(Part):
+    """The claim of a volume."""
+
+    name: str = always(str)
+    namespace: str = always(str)
+
+
+class VolumeHealthStats(Part):
+    """What a driver says of its volume."""
+
+    abnormal: bool = always(bool)
+
+
 class VolumeStats(FsStats):
     """What a volume uses of its file system."""
 
     name: str = ""
+    pvc_ref: PVCReference | None = msgspec.field(default=None, name="pvcRef")
+    volume_health_stats: VolumeHealthStats | None = None
 
 
 class InterfaceStats(Part):
@@ -287,6 +303,22 @@ def fs_stats(system: FileSystem, used: Used | None, time: str) -> FsStats:
         inodes_free=system.inodes_free,
         inodes=system.inodes,
         inodes_used=taken.inodes,
+    )
+
+
+def claimed_stats(one: ClaimedUse, namespace: str, time: str) -> VolumeStats:
+    use = one.use
+    return VolumeStats(
+        time=time,
+        available_bytes=use.available,
+        capacity_bytes=use.capacity,
+        used_bytes=use.used,
+        inodes_free=use.inodes_free,
+        inodes=use.inodes,
+        inodes_used=use.inodes_used,
+        name=one.volume,
+        pvc_ref=PVCReference(name=one.claim, namespace=namespace) if one.claim else None,
+        volume_health_stats=None if use.abnormal is None else VolumeHealthStats(abnormal=use.abnormal),
     )
 
 

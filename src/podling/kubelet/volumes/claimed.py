@@ -20,6 +20,8 @@ from podling.model.types.persistent_volume import PersistentVolume, PersistentVo
 from podling.model.types.pod import Pod
 from podling.model.types.volume import Volume
 
+NO_MAPPER = "MapVolume.FindMapperPluginBySpec failed to find BlockVolumeMapper plugin. Volume plugin is nil."
+
 
 async def volumes_of_claims(client: Client, pod: Pod) -> dict[str, PersistentVolume]:
     """By the names that the pod has for them. Raises VolumeError, and OSError when the server does not
@@ -85,7 +87,10 @@ def place_of(volume: PersistentVolume) -> Path:
     """Where it is on the node. Raises VolumeError and OSError."""
     spec = volume.spec
     is_block = spec.volume_mode == BLOCK
-    if spec.host_path is not None and not is_block:
+    if spec.host_path is not None:
+        if is_block:
+            # Only a `local` volume may be a device of the node, as in Kubernetes.
+            raise VolumeError(NO_MAPPER)
         return set_up_host_path(spec.host_path)
     if spec.local is not None:
         place = Path(spec.local.path)

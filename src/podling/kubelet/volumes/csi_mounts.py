@@ -14,7 +14,8 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from time import monotonic
+from typing import NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 from podling.client.client import Client
@@ -23,6 +24,7 @@ from podling.client.informer import until
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.csi.interface import DriverError
 from podling.kubelet.csi.registration import CsiDrivers
+from podling.kubelet.host.disk import VolumeUse
 from podling.kubelet.pod.directories import PodDirectory, stored_pods
 from podling.kubelet.volumes.csi import (
     PERSISTENT,
@@ -46,11 +48,18 @@ from podling.process.waits import Backoff, woken
 LONGEST_ATTACH = 123.0
 """Seconds that a pod waits for a volume to be attached until it says so; then it waits again."""
 RETRY = Backoff(0.5, 122.0)
+USE_SECONDS, LONGEST_USE = 60.0, 2.0
+"""How long the use of a volume that a driver has told is known, and how long its answer is waited for."""
 
 log = logging.getLogger(__name__)
 
 Tokens = Callable[[Sequence[CSITokenRequest]], Awaitable[str]]
 """The tokens that a driver asks for, as `tokens_of` writes them."""
+
+
+class _Use(NamedTuple):
+    at: float
+    use: VolumeUse | None
 
 
 class InUse(Protocol):
@@ -72,6 +81,7 @@ class CsiMounts:
         self._in_use: Counter[str] = Counter()
         self._counted: set[tuple[str, str]] = set()
         """Uid of the pod and name of the volume, of those that are counted in use."""
+        self._uses: dict[Path, _Use] = {}
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     def load(self) -> list[str]:
@@ -112,6 +122,19 @@ class CsiMounts:
                     mount.attached = await self._attachment(volume, record)
                 await mount.publish(await tokens(spec.token_requests))
             await mount.grow()
+
+    async def use(self, volume: CsiVolume, path: Path) -> VolumeUse | None:
+        """What is used of it where a pod has it. None if its driver does not tell. Raises DriverError and
+        TimeoutError."""
+        now = monotonic()
+        self._uses = {place: kept for place, kept in self._uses.items() if now - kept.at < USE_SECONDS}
+        if (known := self._uses.get(path)) is None:
+            driver = self.drivers.get(volume.driver)
+            if driver is None:
+                return None
+            async with asyncio.timeout(LONGEST_USE):
+                known = self._uses[path] = _Use(now, await driver.use(volume.handle, str(path)))
+        return known.use
 
     async def give_back(self, directory: PodDirectory) -> None:
         """All that the pod has. Raises VolumeError and OSError; then it may be called again."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -27,8 +28,11 @@ from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.cri.interface import Runtime
 from podling.kubelet.cri_config.environment import resource_value
+from podling.kubelet.csi.interface import DriverError
+from podling.kubelet.host.disk import VolumeUse, volume_use
 from podling.kubelet.node.shared import KnownFeatures
 from podling.kubelet.pod.directories import PodDirectory
+from podling.kubelet.pod.host import ClaimedUse
 from podling.kubelet.pod.sandbox import NodeFacts, runtime_handler
 from podling.kubelet.volumes.claimed import volumes_of_claims
 from podling.kubelet.volumes.container_mounts import MountSources, is_asked
@@ -54,7 +58,7 @@ from podling.kubelet.volumes.set_up import (
     update_volumes,
 )
 from podling.model.errors import StatusError
-from podling.model.rules.references import volume_claims_of
+from podling.model.rules.references import volume_claim_of, volume_claims_of
 from podling.model.time import Clock, rfc3339
 from podling.model.types.container import Container, EphemeralContainerCommon
 from podling.model.types.persistent_volume import PersistentVolume
@@ -128,6 +132,8 @@ class PodVolumes:
         self._sources = Sources(node.watched, self._stale.set)
         self._tokens = PodTokens(node.client, node.clock)
         self._images = ImageVolumes(directory, node.runtime)
+        self._claimed: Mapping[str, PersistentVolume] = {}
+        """By the pod's names, the volumes of claims."""
         self._csi: Mapping[str, CsiVolume] = {}
         """By the pod's names, the volumes of CSI drivers."""
         self.mounted: Mapping[str, MountedVolume] = {}
@@ -169,6 +175,24 @@ class PodVolumes:
         }
         mounted = {**self.mounted, **here}
         return MountSources(self._directory, mounted, environment, recursive_read_only=recursive)
+
+    async def uses(self) -> Sequence[ClaimedUse]:
+        """What is used of those that drivers or claims have made; without those of which nobody says it."""
+        pod, found = self._pod, []
+        for volume in pod.spec.volumes if pod is not None else ():
+            mounted, claimed = self.mounted.get(volume.name), self._claimed.get(volume.name)
+            csi = self._csi.get(volume.name)
+            if pod is None or mounted is None:
+                continue
+            use: VolumeUse | None = None
+            with suppress(OSError, DriverError, TimeoutError):
+                if csi is not None:
+                    use = await self._node.csi.use(csi, mounted.path)
+                elif claimed is not None and claimed.spec.local is not None:
+                    use = await asyncio.to_thread(volume_use, mounted.path)
+            if use is not None:
+                found.append(ClaimedUse(volume.name, volume_claim_of(pod, volume) or "", use))
+        return found
 
     async def tear_down(self) -> None:
         """Unmount and delete them. Raises VolumeError, OSError and RuntimeFault."""
@@ -224,7 +248,8 @@ class PodVolumes:
         objects = await self._node.objects.for_volumes(pod)
         if not self._record.volumes_ready:
             if any(volume_claims_of(pod)):
-                objects.volumes.update(await volumes_of_claims(self._node.client, pod))
+                self._claimed = await volumes_of_claims(self._node.client, pod)
+                objects.volumes.update(self._claimed)
             self._csi = csi_volumes(pod, objects.volumes)
         self._sources.follow(pod, objects)
         for volume in pod.spec.volumes:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -29,6 +29,7 @@ from podling.kubelet.plan.plan import plan, plan_stop
 from podling.kubelet.pod.actions import Action, Finish, RemoveContainer, ResizePod
 from podling.kubelet.pod.containers import all_containers
 from podling.kubelet.pod.directories import PodDirectory, termination_message
+from podling.kubelet.pod.host import ClaimedUse
 from podling.kubelet.pod.lifecycle import PodLife, PodState
 from podling.kubelet.pod.observed import ObservedPod, Termination
 from podling.kubelet.probes.pod_probes import PodProbes
@@ -208,6 +209,9 @@ class PodWorker:
     async def container_ended(self, container_id: str) -> None:
         """Returns once that container does not run; at once if it is not known."""
         await self._until(lambda: not self._lives(container_id))
+
+    async def volume_uses(self) -> Sequence[ClaimedUse]:
+        return await self._volumes.uses()
 
     async def container_stopping(self, container_id: str) -> None:
         """Returns once the stop of that container has begun, or it does not run."""

@@ -107,7 +107,7 @@ async def test_the_claim_that_a_pod_brings_is_its_own(uid: str, is_ours: bool) -
         ({"volumeMode": "Block", "local": {"path": "/"}}, 'path "/" is no block device'),
         (
             {"volumeMode": "Block", "hostPath": {"path": "/"}},
-            "this kind of volume is not supported by this kubelet",
+            "MapVolume.FindMapperPluginBySpec failed to find BlockVolumeMapper plugin. Volume plugin is nil.",
         ),
         ({"local": {"path": "/no/such"}}, 'path "/no/such" does not exist'),
         ({"nfs": {"server": "a", "path": "/"}}, "this kind of volume is not supported by this kubelet"),

@@ -15,6 +15,7 @@ import pytest
 from csi_driver import CsiDriver
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.csi.registration import CsiDrivers
+from podling.kubelet.host.disk import VolumeUse
 from podling.kubelet.pod.directories import PodDirectory
 from podling.kubelet.volumes.csi import CsiVolume, of_persistent_volume, of_pod
 from podling.kubelet.volumes.csi_mounts import CsiMounts
@@ -285,6 +286,29 @@ async def test_a_pod_waits_until_its_volume_is_attached(node: NodeOne) -> None:
     async with node.serving():
         await node.give_back(pod)
         assert node.told.names == []
+
+
+@pytest.mark.parametrize("abnormal", [None, False, True])
+async def test_the_driver_says_what_is_used(node: NodeOne, abnormal: bool | None) -> None:
+    """Once a minute; whether something is wrong with it only of one that says so."""
+    volume, pod = node.volume(), node.pod("p1")
+    if abnormal is not None:
+        node.driver.set(can=["GET_VOLUME_STATS", "VOLUME_CONDITION"], abnormal=abnormal)
+    async with node.serving():
+        place = await node.mount(pod, volume)
+        for _ in range(2):
+            assert await node.mounts.use(volume, place) == VolumeUse(100, 59, 40, 100, 59, 40, abnormal)
+        (request,) = node.driver.calls("NodeGetVolumeStats")
+        assert request == {"volume_id": "v1", "volume_path": str(place)}
+
+
+async def test_a_driver_need_not_say_it(node: NodeOne) -> None:
+    volume, pod = node.volume(), node.pod("p1")
+    node.driver.set(can=[])
+    async with node.serving():
+        place = await node.mount(pod, volume)
+        assert await node.mounts.use(volume, place) is None
+    assert node.driver.calls("NodeGetVolumeStats") == []
 
 
 async def test_what_has_grown_is_grown_on_the_node(node: NodeOne) -> None:
