@@ -109,14 +109,19 @@ class Wire:
         self.run("ip", "link", "set", "lo", "up")
         self.run("sysctl", "-qw", "net.ipv4.ip_forward=1")
 
+    def within(self, *command: str) -> list[str]:
+        return ["nsenter", "-t", str(self._init), "--net", *command]
+
     def run(self, *command: str) -> str:
-        return ended("nsenter", "-t", str(self._init), "--net", *command).stdout
+        return ended(*self.within(*command)).stdout
 
     def machine(self, name: str, segment: int = 1) -> Machine:
         """One more, with an address of the segment: 10.201.SEGMENT.N."""
         bridge = f"segment{segment}"
         if segment not in self._segments:
-            self.run("ip", "link", "add", bridge, "type", "bridge")
+            # An address of its own: otherwise it has that of a port, and another once that is gone.
+            mac = f"02:00:00:00:00:{segment:02x}"
+            self.run("ip", "link", "add", bridge, "address", mac, "type", "bridge")
             self.run("ip", "address", "add", f"10.201.{segment}.1/24", "dev", bridge)
             self.run("ip", "link", "set", bridge, "up")
         self._segments[segment] = number = self._segments.get(segment, 1) + 1

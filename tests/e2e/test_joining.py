@@ -162,6 +162,24 @@ def test_a_machine_that_has_not_joined_needs_to_be_told_where(cluster: Joined) -
     assert cluster.refused("leave").startswith("this machine has joined no cluster")
 
 
+def test_a_cluster_in_a_data_directory_gets_no_other_server(cluster: Joined) -> None:
+    where = cluster.server.ca.parent.parent
+    config = ("--kubeconfig", str(cluster.server.kubeconfig))
+    done = cluster.podling("token", "create", "--control-plane", "--data-dir", str(where), *config)
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"Error: {where} keeps the objects of this cluster, and several API servers share an etcd: "
+        "`podling migrate-storage --to etcd` first\n",
+    )
+    of_node = cluster.join_command()
+    assert cluster.refused(*of_node, "--control-plane", "--certificate-key", "ab" * 32) == (
+        "the token is one of nodes, not of API servers: make another where an API server is, with "
+        "`podling token create --control-plane`"
+    )
+    told = cluster.podling(*of_node, "--certificate-key", "ab" * 32)
+    assert (told.returncode, "with --control-plane" in told.stderr) == (2, True)
+
+
 def test_a_data_directory_with_a_cluster_of_its_own_does_not_join(cluster: Joined) -> None:
     done = cluster.podling(*cluster.join_command(), "--data-dir", str(cluster.server.ca.parent.parent))
     assert (done.returncode, done.stdout) == (1, "")

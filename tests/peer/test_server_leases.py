@@ -47,6 +47,16 @@ def until(wanted: list[str], server: Server, seconds: float) -> None:
     assert (found, took < seconds) == (wanted, True), f"after {took:.1f} s"
 
 
+def assert_leaves_in_order(server: Server, other: Server, process: subprocess.Popen[bytes]) -> None:
+    """One that was told to end: it is not ready, then not listed, and answers still, for a while."""
+    until([ELSEWHERE], other, WITHIN)
+    ready = server.ask("GET", "/readyz?verbose")
+    assert (ready.code, "[-]shutdown failed" in str(ready.body)) == (500, True), ready.body
+    assert server.ask("GET", "/livez").code == 200
+    assert server.ask("GET", ENDPOINTS).code == 200
+    assert process.wait(20) == 0
+
+
 def test_the_endpoints_are_the_servers_that_live(kubernetes_programs: Path, tmp_path: Path) -> None:
     own, port = machine_address(), free_port()
     both = sorted([own, ELSEWHERE])
@@ -58,7 +68,7 @@ def test_the_endpoints_are_the_servers_that_live(kubernetes_programs: Path, tmp_
         )
 
         def podling() -> tuple[Server, subprocess.Popen[bytes]]:
-            flags = ("--etcd-servers", etcd, "--advertise-address", own)
+            flags = ("--etcd-servers", etcd, "--advertise-address", own, "--shutdown-delay-duration", "2s")
             return stack.enter_context(control_plane.podling_process(tmp_path / "podling", port, *flags))
 
         first, process = podling()
@@ -78,7 +88,7 @@ def test_the_endpoints_are_the_servers_that_live(kubernetes_programs: Path, tmp_
             until(both, kubernetes, WITHIN)
             assert listed(first) == both
             process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 0
+            assert_leaves_in_order(first, kubernetes, process)
             # kube-apiserver looks every ten seconds; who leaves does it himself before he ends.
             assert listed(kubernetes) == [ELSEWHERE]
             second, _ = podling()

@@ -257,8 +257,8 @@ class ApiServer:
 
     async def start(self) -> None:
         """Load all objects into the watch caches. Requests may come once this has returned."""
-        for cache in self._caches.values():
-            await cache.start()
+        # All at a time, so that a storage elsewhere is asked once for what they have in common.
+        await asyncio.gather(*(cache.start() for cache in self._caches.values()))
         for type_, changed in self._changed.items():
             resource = resource_of(type_)
             if (kept := self._caches.get(resource)) is not None:

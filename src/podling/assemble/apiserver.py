@@ -27,6 +27,7 @@ from podling.assemble.settle import (
     check_port,
     choose_range,
 )
+from podling.assemble.shared import keep, shared
 from podling.machine.instance import DEFAULT_PORT, Instance
 from podling.machine.pki import Authority, renew_forever
 from podling.machine.start import hold, machine_address, writing
@@ -91,6 +92,10 @@ def run(options: ServerOptions, report: Report) -> None:
                     etcd=options.etcd,
                 )
             async with control_plane(settings, clock) as plane, asyncio.TaskGroup() as tasks:
+                if plane.leases is not None:
+                    keep(instance, shared(options.etcd, port, cidr, address=address))
+                else:
+                    instance.shared_file.unlink(missing_ok=True)
                 own = plane.own_client()
                 acting = [
                     tasks.create_task(compact_forever(plane.storage)),

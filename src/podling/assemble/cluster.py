@@ -33,6 +33,7 @@ from podling.assemble.policies import policies
 from podling.assemble.process import Report
 from podling.assemble.routes import NodeRoutes
 from podling.assemble.settle import KUBELET_PORT, LOOPBACK
+from podling.assemble.shared import keep, shared
 from podling.assemble.storage import ACCOUNT as STORAGE_ACCOUNT
 from podling.assemble.storage import provide_directories
 from podling.assemble.up import Settled
@@ -128,6 +129,8 @@ async def live(
         etcd=options.etcd,
     )
     async with control_plane(server, clock) as plane, asyncio.TaskGroup() as tasks:
+        if plane.leases is not None:
+            keep(instance, shared(options.etcd, port, settled.cidr, options.cluster_cidr, name, address))
         renewing = tasks.create_task(
             renew_forever(authority.due, lambda: certified().authority.due, clock),
         )
@@ -169,6 +172,7 @@ async def _live(
         workloads=settled.options.workloads,
         cluster_cidr=settled.options.cluster_cidr or CLUSTER_CIDR,
         server_names=api_server_hosts(server.address, first_address(server.cidr)),
+        elects=plane.leases is not None,
     )
 
     as_node = plane.client(f"system:node:{settings.name}", "system:nodes")
@@ -197,6 +201,8 @@ async def _live(
         settings.kubelet_config().resolv_conf,
         settled.options.elsewhere,
         plane.server.metrics.add,
+        settings.instance.run_dir,
+        server.address if plane.leases is not None else "",
     )
     # The subnet is of the pods that podling's own runtime has.
     pods = "" if settings.options.cri_endpoint else settings.subnet

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,8 @@ from podling.assemble.policy_types import type_check
 from podling.assemble.process import Report
 from podling.client.client import Client
 from podling.client.events import EventRecorder
-from podling.client.informer import Informers
-from podling.client.leader import Election, LostError
+from podling.client.informer import Informers, until
+from podling.client.leader import NAMESPACE, Election, LostError
 from podling.controllers import all as controllers
 from podling.controllers.addresses import REPAIRED
 from podling.controllers.api_services import FaultOf
@@ -35,6 +37,7 @@ from podling.machine.pki import KeyPair
 from podling.machine.start import StartError
 from podling.model.rules.addresses import subnets
 from podling.model.time import Clock, SystemClock
+from podling.model.types.core import Namespace
 from podling.model.types.rbac import MASTERS
 from podling.process.waits import woken
 from podling.scheduler.loop import SCHEDULER_NAME, Scheduler
@@ -47,6 +50,8 @@ CLUSTER_CIDR = "10.64.0.0/14"
 """The pods' subnets of all nodes."""
 LONGEST_START = 30.0
 """Seconds after which the second wave of controllers starts even though the node is not ready."""
+
+log = logging.getLogger(__name__)
 
 Measured = Callable[[], Iterable[Metric]]
 
@@ -165,55 +170,92 @@ async def run_all(
     workloads: bool = True,
     cluster_cidr: str = CLUSTER_CIDR,
     server_names: Sequence[str] = (),
+    elects: bool = False,
 ) -> None:
     """All controllers and the scheduler, each as who it is in Kubernetes: `client` makes the client of a user
     and his groups. The `informers` are for others, too. Controllers that no pod waits for start once the node
     has `started` (docs/decisions/013). Without `taken` no service gets a load balancer, without
     `workloads` no Deployment pods. Machines that join reach the API server at `url`;
     nodes that say no subnet of their pods get one of `cluster_cidr`; `server_names` are those of the API
-    server's certificate."""
+    server's certificate. If they `elect`, the scheduler and the controllers that are not the API server's own
+    act while they lead."""
     server, reading, scheduling = client(accounts.API_SERVER, MASTERS), client(CONTROLLERS), client(SCHEDULER)
     account = partial(accounts.in_process, client)
-    events = EventRecorder(scheduling, clock, SCHEDULER_NAME)
-    own = controllers.of_the_server(server, informers, clock, servers, port, cidr)
-    told = EventRecorder(reading, clock, CONTROLLERS_NAME)
-    first = [*own, *controllers.first(account, informers, told, clock, ca)]
-    scheduler = Scheduler(scheduling, informers, events, clock)
-    measure(scheduler.metrics)
+    queues: dict[str, Sequence[Controller[Any]]] = {}
+    schedulers: dict[str, Scheduler] = {}
+    """Who acts now, as far as it is measured."""
+
+    async def keep() -> None:
+        own = controllers.of_the_server(server, informers, clock, servers, port, cidr)
+        async with asyncio.TaskGroup() as tasks:
+            await informers.start(tasks)
+            _begin(own, tasks)
+            await woken(started, LONGEST_START)
+            repaired = EventRecorder(server, clock, REPAIRED)
+            rest = controllers.rest_of_the_server(
+                server, informers, repaired, clock, fault_of, believed, url, ca, measures=True
+            )
+            queues[accounts.API_SERVER] = [*own, *rest]
+            await informers.start(tasks)
+            _begin(rest, tasks)
+            tasks.create_task(repaired.run())
+
+    async def schedule(informers: Informers) -> None:
+        events = EventRecorder(scheduling, clock, SCHEDULER_NAME)
+        scheduler = Scheduler(scheduling, informers, events, clock)
+        schedulers[SCHEDULER_LEASE] = scheduler
+        async with asyncio.TaskGroup() as tasks:
+            await informers.start(tasks)
+            tasks.create_task(events.run())
+            tasks.create_task(scheduler.run())
+
+    async def control(informers: Informers) -> None:
+        told = EventRecorder(reading, clock, CONTROLLERS_NAME)
+        first = controllers.first(account, informers, told, clock, ca)
+        async with asyncio.TaskGroup() as tasks:
+            await informers.start(tasks)
+            _begin(first, tasks)
+            tasks.create_task(told.run())
+            await woken(started, LONGEST_START)
+            rest = controllers.rest(account, informers, told, clock, authority, type_check)
+            others = Others(server_names, subnets(cidr))
+            rest += controllers.of_nodes(account, server, informers, told, cluster_cidr, others)
+            if workloads:
+                rest += controllers.workloads(account, informers, told, clock)
+            if taken is not None:
+                balancing = EventRecorder(account(RECORDER), clock, RECORDER)
+                rest.append(controllers.load_balancers(account, informers, balancing, taken))
+                tasks.create_task(balancing.run())
+            queues[CONTROLLERS_NAME] = [*first, *rest]
+            await informers.start(tasks)
+            _begin(rest, tasks)
+
+    async def in_terms(
+        lease: str, asking: Client, act: Callable[[Informers], Coroutine[Any, Any, None]]
+    ) -> None:
+        """Act with what is read anew whenever this process leads: what it knew before may have changed."""
+        await until(server, Namespace, "", NAMESPACE)
+        events = EventRecorder(asking, clock, lease)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(events.run())
+            while True:
+                try:
+                    await Election(asking, lease, clock, events).run(lambda: act(Informers(asking)))
+                except* LostError as lost:
+                    log.warning("leader election lost: %s", lost.exceptions[0])
+                    queues.pop(lease, None)
+                    schedulers.pop(lease, None)
+
+    measure(lambda: queue_metrics(chain(*queues.values())))
+    measure(lambda: chain.from_iterable(one.metrics() for one in schedulers.values()))
     async with asyncio.TaskGroup() as tasks:
-        await informers.start(tasks)
-        _begin(first, tasks)
-        tasks.create_task(events.run())
-        tasks.create_task(told.run())
-        tasks.create_task(scheduler.run())
-        await woken(started, LONGEST_START)
-        repaired = EventRecorder(server, clock, REPAIRED)
-        rest = [
-            *controllers.rest_of_the_server(
-                server,
-                informers,
-                repaired,
-                clock,
-                fault_of,
-                believed,
-                url,
-                ca,
-                measures=True,
-            ),
-            *controllers.rest(account, informers, told, clock, authority, type_check),
-        ]
-        others = Others(server_names, subnets(cidr))
-        rest += controllers.of_nodes(account, server, informers, told, cluster_cidr, others)
-        if workloads:
-            rest += controllers.workloads(account, informers, told, clock)
-        if taken is not None:
-            balancing = EventRecorder(account(RECORDER), clock, RECORDER)
-            rest.append(controllers.load_balancers(account, informers, balancing, taken))
-            tasks.create_task(balancing.run())
-        measure(lambda: queue_metrics([*first, *rest]))
-        await informers.start(tasks)
-        _begin(rest, tasks)
-        tasks.create_task(repaired.run())
+        tasks.create_task(keep())
+        if elects:
+            tasks.create_task(in_terms(SCHEDULER_LEASE, scheduling, schedule))
+            tasks.create_task(in_terms(CONTROLLERS_NAME, reading, control))
+        else:
+            tasks.create_task(schedule(informers))
+            tasks.create_task(control(informers))
 
 
 def _begin(every: Iterable[Controller[Any]], tasks: asyncio.TaskGroup) -> None:

@@ -40,6 +40,7 @@ DEADLINE = 10.0
 """Seconds for a request."""
 NOT_YET, EXPIRED = 9, 10
 """OpenSSL's codes of certificates that are not of this time."""
+NO_PAIR = Pair()
 MAKE_ANOTHER = "make another where the cluster is, with `podling token create --print-join-command`"
 
 
@@ -93,21 +94,22 @@ async def discovered(joining: Joining) -> bytes:
 @asynccontextmanager
 async def by_token(joining: Joining, authority: bytes) -> AsyncIterator[Client]:
     """A client that authenticates with the token."""
-    client = _client(joining, Trust(authority), bearer(joining.token))
+    client = client_of(joining, Trust(authority), bearer(joining.token))
     try:
         yield client
     finally:
         await client.close()
 
 
-def _client(joining: Joining, trust: Trust, authorization: str = "") -> Client:
-    login = StandingLogin(client_tls(trust, Pair()), Reread([], lambda: authorization))
+def client_of(joining: Joining, trust: Trust, authorization: str = "", pair: Pair = NO_PAIR) -> Client:
+    """Of the API server that is joined."""
+    login = StandingLogin(client_tls(trust, pair), Reread([], lambda: authorization))
     return Client(HttpsTransport(joining.url, login, Wire(), deadline=DEADLINE))
 
 
 async def _published(joining: Joining, trust: Trust) -> ConfigMap:
     """Raises StartError."""
-    client = _client(joining, trust)
+    client = client_of(joining, trust)
     try:
         return await client.get(ConfigMap, INFO, INFO_NAMESPACE)
     except StatusError as error:

@@ -21,6 +21,7 @@ from podling.dns.server import PORT, Sockets, sockets_at
 from podling.dns.service import Place
 from podling.dns.wire import PTR, TYPES
 from podling.dns.zone import DNS_NAMESPACE, DNS_SERVICE
+from podling.machine.network import have_own_address
 from podling.machine.start import StartError
 from podling.model.rules.addresses import address_and_port, subnets
 from podling.model.time import Clock, SystemClock
@@ -62,11 +63,15 @@ async def serve_names(
     resolv_conf: Path,
     elsewhere: ElsewhereOptions,
     measure: Callable[[Source], None],
+    run_dir: Path,
+    server: str = "",
 ) -> None:
-    """For the pods of this machine, at their `gateway`, which need not be there yet; begin it before the
-    informers start."""
+    """At the `gateway` of this machine's pods, for those of all nodes; begin it before the informers start.
+    `run_dir` is where the address is noted, `server` as in `Place`."""
     sockets = _listening(gateway, PORT, 0)
-    place = Place(cluster_ip, gateway, sockets.port, node) if cluster_ip else None
+    # It comes with the first pod of this machine, but pods of other nodes ask before.
+    await have_own_address(gateway, run_dir)
+    place = Place(cluster_ip, gateway, sockets.port, node, server) if cluster_ip else None
     forward = forwarding(resolv_conf, elsewhere, (gateway, cluster_ip))
     await ClusterDNS(client, informers, sockets, clock, forward, place=place, measure=measure).run()
 

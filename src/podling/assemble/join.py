@@ -62,7 +62,7 @@ async def join(instance: Instance, joining: Joining, node: str, now: datetime) -
     wanted = client_certificate(instance.pki_dir, node)
     try:
         async with by_token(joining, authority) as client:
-            await _check_name(client, node)
+            await check_name(client, node)
             wanted.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             async with asyncio.timeout(APPROVED_WITHIN):
                 await obtain(client, wanted)
@@ -80,7 +80,7 @@ async def join(instance: Instance, joining: Joining, node: str, now: datetime) -
     kubeconfig.write_joined(instance.joined_kubeconfig, CLUSTER_NAME, joining.url, authority, wanted.file)
 
 
-async def _check_name(client: Client, name: str) -> None:
+async def check_name(client: Client, name: str) -> None:
     """Raises StartError if another machine has it; StatusError."""
     try:
         standing = await client.get(Node, name)
@@ -150,7 +150,7 @@ async def known(client: Client, beside: Client, instance: Instance, node: Node) 
     its network. Raises StartError."""
     file = instance.data_dir / KNOWN_FILE
     try:
-        found = Known(await _registered(client, node))
+        found = Known(await registered(client, node))
         with suppress(StatusError):
             services = (await beside.get(ServiceCIDR, "kubernetes")).spec.cidrs
             found = replace(found, services=",".join(services))
@@ -181,7 +181,7 @@ def new_member(config: KubeletConfig, taints: Sequence[Taint]) -> Node:
     return node
 
 
-async def _registered(client: Client, node: Node) -> str:
+async def registered(client: Client, node: Node) -> str:
     """Have the Node, and wait for the subnet of its pods, without which no network can be set up. Raises
     StartError, OSError."""
     try:

@@ -1,4 +1,5 @@
-"""A node leaves its cluster: its pods go elsewhere, its Node is removed, and what it knew of the cluster.
+"""A node leaves its cluster: its pods go elsewhere, its Node is removed, and what it knew of the cluster. An
+API server leaves with its node.
 
 Volumes of the machine stay, because users have written them, and so do the images.
 """
@@ -15,13 +16,17 @@ from podling.assemble.alone import read_access
 from podling.assemble.join import KNOWN_FILE
 from podling.assemble.node_certificates import node_of
 from podling.assemble.process import Report, first
+from podling.assemble.shared import Shared, kept
 from podling.assemble.worker import SERVERS_FILE, looking_after
 from podling.client.client import Client
+from podling.client.kubeconfig import Access
+from podling.controllers.kubernetes_service import NAME, NAMESPACE
 from podling.kubelet.files.tree import remove
 from podling.machine.instance import Instance
 from podling.machine.start import StartError
 from podling.model.errors import StatusError
 from podling.model.types.node import Node
+from podling.model.types.service import Endpoints
 from podling.remote.drain import DrainError, drain
 
 
@@ -36,19 +41,29 @@ class LeaveOptions(msgspec.Struct, frozen=True):
 def run(options: LeaveOptions, report: Report) -> None:
     """Raises StartError, and then the machine is still a node, which takes no new pods."""
     instance = options.instance
-    if not instance.joined_kubeconfig.exists():
+    plane = kept(instance)
+    if plane is not None and not plane.node:
+        raise StartError("this machine is an API server without a node: it is out once it has ended")
+    if plane is None and not instance.joined_kubeconfig.exists():
         raise StartError(f"this machine has joined no cluster with the data directory {instance.data_dir}")
-    node = node_of(instance.pki_dir)
+    node = plane.node if plane else node_of(instance.pki_dir)
     if instance.running() is None and not options.force:
-        raise StartError("podling does not run, so pods cannot end: start it with `podling join`, or --force")
+        again = "up" if plane else "join"
+        raise StartError(
+            f"podling does not run, so pods cannot end: start it with `podling {again}`, or --force"
+        )
+    access = read_access(instance.kubeconfig if plane else instance.joined_kubeconfig)
     try:
-        asyncio.run(_out(options, node, report))
+        asyncio.run(_out(options, access, node, plane, report))
     except* StartError as errors:
         raise first(errors) from errors
     down.stop(instance, report)
     for file in (
+        instance.shared_file,
         instance.joined_kubeconfig,
+        instance.etcd_cluster,
         *(instance.data_dir / name for name in (KNOWN_FILE, SERVERS_FILE)),
+        *((instance.kubeconfig,) if plane else ()),
     ):
         file.unlink(missing_ok=True)
     instance.choices_file.unlink(missing_ok=True)
@@ -58,13 +73,17 @@ def run(options: LeaveOptions, report: Report) -> None:
     report(f"{node} has left the cluster")
 
 
-async def _out(options: LeaveOptions, node: str, report: Report) -> None:
+async def _out(
+    options: LeaveOptions, access: Access, node: str, plane: Shared | None, report: Report
+) -> None:
     """Drain and remove the Node. Raises StartError."""
     instance = options.instance
-    access = read_access(instance.joined_kubeconfig)
-    client, beside = Client(access.transport()), Client(looking_after(access, instance, node).transport())
+    removing = access if plane else looking_after(access, instance, node)
+    client, beside = Client(access.transport()), Client(removing.transport())
     try:
         if instance.running() is not None:
+            if plane is not None:
+                await _check_others(client, plane.address)
             await drain(client, node, options.within, report, force=options.force)
         # A kubelet may not remove its Node.
         await beside.delete(Node, node)
@@ -80,3 +99,10 @@ async def _out(options: LeaveOptions, node: str, report: Report) -> None:
     finally:
         await client.close()
         await beside.close()
+
+
+async def _check_others(client: Client, address: str) -> None:
+    """Raises StartError for the last API server of a cluster; StatusError, OSError."""
+    found = (await client.get(Endpoints, NAME, NAMESPACE)).subsets
+    if not {one.ip for subset in found for one in subset.addresses} - {address}:
+        raise StartError("this is the only API server of its cluster: `podling down` stops it")

@@ -97,4 +97,6 @@ async def _migrate(instance: Instance, options: EtcdOptions, to_etcd: bool) -> M
         # Opened anew, so that what is compared is what was kept.
         async with opened(to_etcd) as kept:
             await finish(source, kept, since)
+    if not to_etcd:
+        instance.shared_file.unlink(missing_ok=True)
     return copied

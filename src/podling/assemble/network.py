@@ -82,7 +82,7 @@ async def run_proxy(
         # Nobody answers to the address of loopback: the machine is the pods' gateway instead.
         own = gateway(tables[0].pods)
     with writing(options.instance.run_dir):
-        note_services(options.instance.run_dir, ranges, own if own != address else "")
+        note_services(options.instance.run_dir, ranges)
     try:
         async with (
             alone.served("the service proxy", healthz, proxy.paths.answer),
@@ -91,7 +91,7 @@ async def run_proxy(
             tasks.create_task(proxy.run())
             tasks.create_task(events.run())
             if own != address:
-                await have_own_address(own)
+                await have_own_address(own, options.instance.run_dir)
             for services in ranges:
                 await set_up_service_route(services, own)
     finally:

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from podling.assemble import process
 from podling.assemble.node_options import NodeOptions, start_runtime
@@ -32,6 +33,7 @@ from podling.assemble.settle import (
     choose_range,
     port_before,
 )
+from podling.assemble.shared import kept
 from podling.cri.containerd.containerd import Containerd
 from podling.machine import node_runtime
 from podling.machine.instance import DEFAULT_PORT, Instance
@@ -83,12 +85,38 @@ Live = Callable[
 ]
 
 
-def run(options: UpOptions, report: Report, ready: Callable[[], None]) -> None:
-    """Run podling until it is told to stop by SIGTERM or SIGINT; `ready` is called once pods can run.
+def as_before(options: UpOptions) -> tuple[UpOptions, str]:
+    """What is not given is as at the last start if the cluster is shared with other API servers; and the
+    pods' subnet, which the other machines know and which must be free then, else empty. Raises StartError."""
+    instance = options.instance
+    before = kept(instance)
+    if before is None:
+        return options, ""
+    if options.encryption.keys is not None:
+        raise StartError("--encryption-provider-config cannot be used with objects in etcd")
+    node = replace(options.node, node_name=options.node.node_name or before.node)
+    chosen = instance.choices()
+    return replace(
+        options,
+        node=node,
+        address=options.address or before.address,
+        cluster_cidr=options.cluster_cidr or before.cluster_cidr,
+        etcd=options.etcd if options.etcd.servers else before.etcd,
+    ), chosen.subnet if chosen else ""
+
+
+def run(
+    given: UpOptions,
+    report: Report,
+    ready: Callable[[], None],
+    join: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """Run podling until it is told to stop by SIGTERM or SIGINT; `ready` is called once pods can run. `join`
+    comes first, if the machine is to become part of a cluster.
 
     Raises StartError.
     """
-    instance = options.instance
+    instance = given.instance
 
     def imported() -> Live:
         """Import all the parts, which is two thirds of a start's time. containerd starts meanwhile."""
@@ -103,11 +131,14 @@ def run(options: UpOptions, report: Report, ready: Callable[[], None]) -> None:
         check_machine()
         with hold(instance):
             with writing(instance.data_dir):
+                if join is not None:
+                    await join()
                 instance.have_data_dir()
+                options, subnet = as_before(given)
                 port = options.port or port_before(instance) or DEFAULT_PORT
                 check_port(port)
                 cidr = choose_range(instance, port, options.service_range)
-                settled = Settled(options, port, choose(instance, port).subnet, cidr)
+                settled = Settled(options, port, choose(instance, port, subnet).subnet, cidr)
             try:
                 async with asyncio.TaskGroup() as tasks:
                     starting = tasks.create_task(

@@ -113,6 +113,8 @@ async def _joined(options: WorkerOptions, report: Report) -> None:
     instance, joining, name = options.instance, options.joining, options.node.name
     if instance.joined_kubeconfig.exists():
         return
+    if instance.shared_file.exists():
+        raise StartError("this machine is an API server of its cluster: `podling up` starts it")
     if joining is None:
         raise StartError(
             "this machine has joined no cluster: give HOST:PORT, --token and --ca-hash, as "

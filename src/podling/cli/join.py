@@ -17,6 +17,7 @@ from podling.machine.instance import Instance
 if TYPE_CHECKING:
     from podling.model.types.node import Taint
 
+KEY = re.compile(r"[0-9a-f]{64}")
 HASH = re.compile(r"sha256:[0-9a-f]{64}")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -63,6 +64,13 @@ def taints(text: str) -> list[Taint]:
     callback=_hashes,
     help="Hash of the public key of the cluster's authority. May be repeated.",
 )
+@click.option(
+    "--control-plane",
+    "of_server",
+    is_flag=True,
+    help="Become one more API server (`podling token create --control-plane`).",
+)
+@click.option("--certificate-key", "key", default="", help="Opens what the cluster hands over then.")
 @options.data_dir
 @click.option("--detach", "-d", is_flag=True, help="Return when the node is Ready; stop with `podling down`.")
 @click.option("--node-ip", default="", help="Address of the node.  [default: this machine's]")
@@ -74,6 +82,8 @@ def join(
     server: str,
     token: str,
     hashes: tuple[str, ...],
+    of_server: bool,
+    key: str,
     instance: Instance,
     detach: bool,
     node_ip: str,
@@ -85,9 +95,17 @@ def join(
 ) -> None:
     """Make this machine a node of the cluster whose API server is at HOST:PORT, and run it: kubelet, network
     and a containerd. A machine that has joined needs nothing of it any more. Its pods go on when it is
-    stopped; `podling down` ends them, and `podling leave` takes the node out of the cluster."""
+    stopped; `podling down` ends them, and `podling leave` takes the node out of the cluster.
+
+    With --control-plane it becomes an API server of the cluster as well, and is as after `podling up`."""
     if any((server, token, hashes)) and not all((server, token, hashes)):
         raise click.UsageError("HOST:PORT, --token and --ca-hash go together")
+    if of_server and not (server and key):
+        raise click.UsageError("--control-plane needs HOST:PORT, --token, --ca-hash and --certificate-key")
+    if key and not (of_server and KEY.fullmatch(key)):
+        raise click.UsageError("--certificate-key is 64 hexadecimal digits, with --control-plane")
+    if of_server and (port or node_labels):
+        raise click.UsageError("--port and --node-labels are not for --control-plane")
     reports = fork_into_background(instance.log_file) if detach else None
     report = reports.line if reports else click.echo
     try:
@@ -105,6 +123,14 @@ def join(
     if node_labels:
         settings["node_labels"] = node_labels
     told = NodeOptions(settings=settings, **node)
+    become = reports.ready if reports else lambda: None
+    if of_server and joining:
+        from podling.assemble import join_server
+
+        further = join_server.JoinServerOptions(instance, joining, key, told, node_ip, registered)
+        with exit_on_start_error(reports.line if reports else None):
+            join_server.run(further, report, become)
+        return
     chosen = WorkerOptions(instance, joining, told, node_ip, port, registered)
     with exit_on_start_error(reports.line if reports else None):
-        run(chosen, report, reports.ready if reports else lambda: None)
+        run(chosen, report, become)

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from podling.cli import cluster as of_cluster
+from podling.cli import options
 from podling.cli.cluster import Cluster
 from podling.cli.options import Duration
 from podling.cli.tables import aligned
+from podling.machine.instance import Instance
 
 if TYPE_CHECKING:
     from podling.client.client import Client
     from podling.remote import pods as remote
+
+HOURS, HOURS_OF_SERVERS = 24, 2
+"""In which a token can be used."""
 
 
 @click.group()
@@ -40,16 +45,32 @@ def _ask(cluster: Cluster, work: Callable[[Client], Awaitable[str]]) -> NoReturn
 @click.option(
     "--ttl",
     type=Duration(),
-    default="24h",
-    show_default=True,
     metavar="DURATION",
-    help="How long it can be used; 0s is for ever.",
+    help="How long it can be used; 0s is for ever.  [default: 24h; 2h with --control-plane]",
 )
 @click.option("--description", default="", help="What it is for, for people.")
 @click.option("--print-join-command", "prints_command", is_flag=True, help="Print how a machine joins by it.")
+@click.option(
+    "--control-plane",
+    "of_server",
+    is_flag=True,
+    help="For one more API server, of the cluster of --data-dir; prints how a machine becomes it.",
+)
+@options.data_dir
 @of_cluster.options
-def create(cluster: Cluster, token: str, ttl: float, description: str, prints_command: bool) -> None:
-    """Make TOKEN, or one that is drawn, and print it. Whoever has it can become a node: keep it secret."""
+def create(
+    cluster: Cluster,
+    token: str,
+    ttl: float | None,
+    description: str,
+    prints_command: bool,
+    of_server: bool,
+    instance: Instance,
+) -> None:
+    """Make TOKEN, or one that is drawn, and print it. Whoever has it can become a node, and who has what
+    --control-plane prints an administrator: keep it secret."""
+    if of_server and ttl == 0:
+        raise click.UsageError("--control-plane needs a --ttl: who has such a command has all secrets")
 
     async def work(client: Client) -> str:
         from datetime import timedelta
@@ -59,7 +80,21 @@ def create(cluster: Cluster, token: str, ttl: float, description: str, prints_co
         from podling.remote import bootstrap_tokens
 
         made = token or new_token()
-        until = SystemClock().now() + timedelta(seconds=ttl) if ttl else None
+        seconds = ttl if ttl is not None else HOURS_OF_SERVERS * 3600 if of_server else HOURS * 3600
+        until = SystemClock().now() + timedelta(seconds=seconds) if seconds else None
+        if of_server:
+            assert until is not None
+            from podling.assemble import server_secrets
+            from podling.machine.start import StartError
+
+            try:
+                handed = server_secrets.read(instance, cluster.access.certificate_authority)
+            except StartError as error:
+                raise ValueError(str(error)) from error
+            key = server_secrets.new_key()
+            await server_secrets.hand_over(client, handed, made, key, until, description)
+            command = await bootstrap_tokens.join_command(client, made)
+            return f"{command} --control-plane --certificate-key {key}"
         await bootstrap_tokens.create(client, made, until, description)
         return await bootstrap_tokens.join_command(client, made) if prints_command else made
 

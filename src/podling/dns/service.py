@@ -2,11 +2,16 @@
 
 The service has no selector, so nothing else writes slices for it. Once somebody gives it one, as the
 manifests of CoreDNS do, the slice is taken away and the pods it selects answer.
+
+Beside each of several API servers cluster DNS has a slice of its own, which names that server. The others
+take it away once the server is not among the endpoints of the service `kubernetes` any more.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 import msgspec
 from msgspec.structs import replace
@@ -24,6 +29,9 @@ from podling.model.types.service import Service, ServicePort, ServiceSpec
 
 SLICE = "kube-dns-podling"
 MANAGER = "dns.podling"
+SERVER = "podling.io/api-server"
+"""The annotation of a slice with the address of the API server beside which names are answered."""
+API_SERVICE, API_NAMESPACE = "kubernetes", "default"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 LABELS = {"k8s-app": "kube-dns", "kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"}
 PORTS = (("dns", "UDP"), ("dns-tcp", "TCP"))
@@ -32,12 +40,18 @@ log = logging.getLogger(__name__)
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Cluster DNS listens at `address` and `port` of `node`; pods ask at `cluster_ip`."""
+    """Cluster DNS listens at `address` and `port` of `node`; pods ask at `cluster_ip`. `server` is the
+    address of the API server of this machine, if there are others."""
 
     cluster_ip: str
     address: str
     port: int
     node: str = ""
+    server: str = ""
+
+    @property
+    def slice(self) -> str:
+        return f"{SLICE}-{self.node}" if self.server else SLICE
 
 
 class ServiceKeeper:
@@ -73,10 +87,11 @@ class ServiceKeeper:
         if service is None:
             await self._make()
             return
-        known = self._slices.get(DNS_NAMESPACE, SLICE)
+        await self._take_away()
+        known = self._slices.get(DNS_NAMESPACE, self._place.slice)
         if service.spec.selector:
             if known is not None:
-                await self._client.delete(EndpointSlice, SLICE, DNS_NAMESPACE)
+                await self._client.delete(EndpointSlice, self._place.slice, DNS_NAMESPACE)
             return
         wanted = slice_of(service, self._place)
         if known is None:
@@ -84,6 +99,16 @@ class ServiceKeeper:
         elif (known.endpoints, known.ports) != (wanted.endpoints, wanted.ports):
             meta = replace(wanted.metadata, resource_version=known.metadata.resource_version)
             await self._client.update(replace(wanted, metadata=meta))
+
+    async def _take_away(self) -> None:
+        """Slices of servers that are gone, and what this node had before it shared the cluster, or shares it
+        no more."""
+        listed = self._slices.get(API_NAMESPACE, API_SERVICE)
+        living = {address for one in listed.endpoints for address in one.addresses} if listed else set()
+        for one in [*self._slices.of_namespace(DNS_NAMESPACE).values()]:
+            if one.metadata.name != self._place.slice and is_over(one, living, self._place.node):
+                with suppress_gone():
+                    await self._client.delete(EndpointSlice, one.metadata.name, DNS_NAMESPACE)
 
     async def _make(self) -> None:
         """Once: a service that was deleted since is made again at the next start."""
@@ -105,8 +130,29 @@ class ServiceKeeper:
     def _changed(self, old: Service | EndpointSlice | None, new: Service | EndpointSlice | None) -> None:
         one = new or old
         assert one is not None
-        if one.metadata.namespace == DNS_NAMESPACE and one.metadata.name in (DNS_SERVICE, SLICE):
+        if (one.metadata.namespace, one.metadata.name) in (
+            (DNS_NAMESPACE, DNS_SERVICE),
+            (API_NAMESPACE, API_SERVICE),
+        ) or one.metadata.labels.get(MANAGED_BY) == MANAGER:
             self.queue.add(None)
+
+
+@contextmanager
+def suppress_gone() -> Iterator[None]:
+    try:
+        yield
+    except StatusError as error:
+        if error.code != 404:
+            raise
+
+
+def is_over(found: EndpointSlice, living: Collection[str], node: str) -> bool:
+    """Whether a slice leads to cluster DNS of a server that is not among the living, or of `node`."""
+    if found.metadata.labels.get(MANAGED_BY) != MANAGER:
+        return False
+    server = found.metadata.annotations.get(SERVER, "")
+    is_own = bool(node) and any(endpoint.node_name == node for endpoint in found.endpoints)
+    return is_own or bool(server and living and server not in living)
 
 
 def service_at(cluster_ip: str) -> Service:
@@ -126,8 +172,9 @@ def slice_of(service: Service, place: Place) -> EndpointSlice:
     owner = OwnerReference(api_version="v1", kind="Service", name=meta.name, uid=meta.uid)
     return EndpointSlice(
         metadata=ObjectMeta(
-            name=SLICE,
+            name=place.slice,
             namespace=DNS_NAMESPACE,
+            annotations={SERVER: place.server} if place.server else {},
             labels={SERVICE_LABEL: DNS_SERVICE, MANAGED_BY: MANAGER},
             owner_references=[owner],
         ),

@@ -118,6 +118,11 @@ class Instance(msgspec.Struct, frozen=True):
         return self.data_dir / "etcd-cluster"
 
     @property
+    def shared_file(self) -> Path:
+        """Where objects are, and what all API servers of the cluster have alike, if they share an etcd."""
+        return self.data_dir / "shared.json"
+
+    @property
     def restoring_dir(self) -> Path:
         """The content of a backup while it is checked; nothing uses it."""
         return self.data_dir / "restoring"

@@ -19,7 +19,7 @@ from pathlib import Path
 from podling.process.programs import ended
 
 NETWORK_NAME = "podling"
-SERVICES_FILE, NODES_FILE = "services", "nodes"
+SERVICES_FILE, NODES_FILE, ADDRESSES_FILE = "services", "nodes", "own-addresses"
 ROUTE_PROTOCOL = "112"
 """Of podling's routes, by which they are told from others."""
 
@@ -105,10 +105,7 @@ def lead_on() -> None:
 
 def noted_nodes(run_dir: Path) -> list[str]:
     """The subnets of other nodes' pods that this podling has routed."""
-    try:
-        return (run_dir / NODES_FILE).read_text().split()
-    except OSError:
-        return []
+    return _noted(run_dir / NODES_FILE)
 
 
 def note_nodes(run_dir: Path, subnets: Sequence[str]) -> None:
@@ -213,30 +210,36 @@ def _own_routes(services: str) -> tuple[str, ...]:
     return "table", "all", "proto", ROUTE_PROTOCOL, "exact", services
 
 
-async def have_own_address(address: str) -> None:
-    """Have the machine answer to it, whether or not there is a pod."""
+async def have_own_address(address: str, run_dir: Path) -> None:
+    """Have the machine answer to it, whether or not there is a pod, until `tear_down_services`."""
+    (run_dir / ADDRESSES_FILE).write_text(address)
     await _run("ip", "address", "replace", f"{address}/32", "dev", "lo")
 
 
-def note_services(run_dir: Path, ranges: Sequence[str], address: str) -> None:
-    """Note there what is to be removed by `tear_down_services`: routes, and an address of this machine."""
+def note_services(run_dir: Path, ranges: Sequence[str]) -> None:
+    """Note there which routes are to be removed by `tear_down_services`."""
     run_dir.mkdir(parents=True, exist_ok=True)
-    (run_dir / SERVICES_FILE).write_text(" ".join([address or "-", *ranges]))
+    (run_dir / SERVICES_FILE).write_text(" ".join(ranges))
+
+
+def _noted(file: Path) -> list[str]:
+    with suppress(OSError):
+        return file.read_text().split()
+    return []
 
 
 async def tear_down_services(tables: Sequence[str], run_dir: Path) -> None:
     """Remove these tables of either family, and what is noted in `run_dir`; any may be gone already."""
     removals = (f"table {f} {t} {{}}\ndelete table {f} {t}\n" for t in tables for f in ("ip", "ip6"))
     await _run("nft", "-f", "-", script="".join(removals))
-    try:
-        address, *ranges = (run_dir / SERVICES_FILE).read_text().split()
-    except (OSError, ValueError):
-        return
-    for services in ranges:
+    noted = _noted(run_dir / SERVICES_FILE)
+    # An older podling has noted an address there, or `-` in its place.
+    for services in (one for one in noted if "/" in one):
         version = ipaddress.ip_network(services).version
         with suppress(NetworkError):
             await _run("ip", f"-{version}", "route", "flush", *_own_routes(services))
-    if address != "-":
+    older = [one for one in noted if "/" not in one and one != "-"]
+    for address in (*_noted(run_dir / ADDRESSES_FILE), *older):
         with suppress(NetworkError):
             await _run("ip", "address", "delete", f"{address}/32", "dev", "lo")
 

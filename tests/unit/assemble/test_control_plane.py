@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import ssl
 from collections.abc import Callable, Coroutine
@@ -11,6 +12,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from cryptography.x509 import load_der_x509_certificate, load_pem_x509_certificate
@@ -37,16 +39,21 @@ from podling.assemble.settle import LOOPBACK, AuditOptions, ServingOptions
 from podling.client import kubeconfig
 from podling.client.client import Client
 from podling.client.informer import Informers, until
+from podling.controllers.node_addresses import NodeAddresses
+from podling.controllers.node_certificates import ServingApprover
+from podling.controllers.nodes import NodeLifecycle
 from podling.machine.instance import Instance
 from podling.machine.pki import LEAF_LIFETIME, RENEW_WITHIN, Authority, Term, renew_forever
 from podling.machine.start import DamagedError, StartError
 from podling.model.codec.json import from_data
 from podling.model.gates import DEFAULT_GATES
 from podling.model.time import SystemClock
+from podling.model.types.coordination import Lease
 from podling.model.types.core import ConfigMap, Namespace, ServiceAccount
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
 from podling.model.types.service import Service
+from podling.process.tls import connecting_context
 from ports import free_port
 
 Run = Callable[[Plane, str, int, list[Measured]], Coroutine[Any, Any, None]]
@@ -107,7 +114,9 @@ async def test_objects_that_were_changed_are_refused(data: Instance, tmp_path: P
 URL = "https://192.0.2.1:6443"
 
 
-async def all_together(plane: Plane, ca: str, port: int, measured: list[Measured]) -> None:
+async def all_together(
+    plane: Plane, ca: str, port: int, measured: list[Measured], *, elects: bool = False
+) -> None:
     await run_all(
         plane.client,
         Informers(plane.client(CONTROLLERS)),
@@ -122,7 +131,15 @@ async def all_together(plane: Plane, ca: str, port: int, measured: list[Measured
         fault_of=plane.fault_of,
         believed={},
         measure=measured.append,
+        elects=elects,
     )
+
+
+def health_of(port: int) -> str:
+    tls = connecting_context(verify=False)
+    with urlopen(f"https://127.0.0.1:{port}/healthz?verbose", context=tls, timeout=10) as answer:
+        said: bytes = answer.read()
+        return said.decode()
 
 
 async def each_alone(plane: Plane, ca: str, port: int, measured: list[Measured]) -> None:
@@ -141,8 +158,15 @@ async def each_alone(plane: Plane, ca: str, port: int, measured: list[Measured])
             )
         )
         accounts = partial(in_process, plane.client)
-        tasks.create_task(run_controllers(plane.client(CONTROLLERS), accounts, ca, None, CLOCK))
+        health = free_port()
+        tasks.create_task(run_controllers(plane.client(CONTROLLERS), accounts, ca, None, CLOCK, health))
         tasks.create_task(run_scheduler(plane.client(SCHEDULER), CLOCK))
+        await until(plane.own_client(), ServiceAccount, "default", "default")
+        acting = await asyncio.to_thread(health_of, health)
+        found = {*re.findall(r"\](\S+) ok", acting)}
+        assert NodeLifecycle.name in found
+        # Where they run beside podling's API server, something else gives subnets and approves servers.
+        assert not found & {NodeAddresses.name, ServingApprover.name}
 
 
 @pytest.mark.parametrize("run", [all_together, each_alone])
@@ -166,6 +190,37 @@ async def test_a_pod_can_be_made_and_gets_its_node(tmp_path: Path, data: Instanc
         running.cancel()
     names = {metric.name for measure in measured for metric in measure()}
     assert run is each_alone or "scheduler_pending_pods" in names
+
+
+async def test_who_leads_no_more_acts_again_once_it_leads_again(tmp_path: Path, data: Instance) -> None:
+    """The process goes on meanwhile: pods run in it."""
+    chosen = settings(data, free_port())
+    async with control_plane(chosen, CLOCK) as plane, asyncio.TaskGroup() as tasks:
+        acting = all_together(plane, chosen.ca.read_text(), chosen.port, [], elects=True)
+        running = tasks.create_task(acting)
+        own = plane.own_client()
+        await until(own, ServiceAccount, "default", "default")
+        await own.create(from_data({"metadata": {"name": "n"}, "status": {"allocatable": ROOM}}, Node))
+        leases = {"kube-scheduler", "kube-controller-manager"}
+        first = set()
+        for name in leases:
+            await until(own, Lease, "kube-system", name)
+            lease = await own.get(Lease, name, "kube-system")
+            first.add(lease.spec.holder_identity)
+            other = replace(lease.spec, holder_identity="other", lease_duration_seconds=1)
+            await own.update(replace(lease, spec=other))
+        for name in leases:
+            await until(
+                own, Lease, "kube-system", name, lambda one: one.spec.holder_identity not in ("other", *first)
+            )
+        # Of a namespace that is new: made by a controller, and bound by the scheduler.
+        await own.create(from_data({"metadata": {"name": "later"}}, Namespace))
+        await until(own, ServiceAccount, "later", "default")
+        meta = {"name": "p", "namespace": "later"}
+        spec = {"containers": [{"name": "a", "image": "i"}]}
+        await own.create(from_data({"metadata": meta, "spec": spec}, Pod))
+        await until(own, Pod, "later", "p", lambda pod: pod.spec.node_name == "n")
+        running.cancel()
 
 
 async def test_a_server_shows_a_new_certificate_and_its_clients_go_on(tmp_path: Path) -> None:

@@ -22,11 +22,12 @@ from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.request.request import User
 from podling.client.client import Client
 from podling.client.informer import Informer, Informers, until
+from podling.controllers.kubernetes_service import endpoint_slice
 from podling.dns.config import STUBS, UPSTREAM
 from podling.dns.dns import ClusterDNS
 from podling.dns.forward import ForwardOptions
 from podling.dns.server import sockets_at
-from podling.dns.service import SLICE, Place, ServiceKeeper
+from podling.dns.service import SLICE, Place, ServiceKeeper, slice_of
 from podling.dns.zone import DNS_NAMESPACE, DNS_SERVICE
 from podling.model.errors import StatusError
 from podling.model.types.container import Container
@@ -142,6 +143,22 @@ async def test_coredns_takes_over_by_the_selector_and_gives_back() -> None:
             left = {one.metadata.name for one in (await client.list(EndpointSlice, DNS_NAMESPACE)).items}
         await client.patch(Service, DNS_SERVICE, DNS_NAMESPACE, {"spec": {"selector": None}})
         await until(client, EndpointSlice, DNS_NAMESPACE, SLICE)
+
+
+async def test_what_answers_beside_a_server_that_is_gone_is_taken_away() -> None:
+    """Each of several servers has a slice of its own, and the others see to it."""
+    async with answering() as (client, _):
+        its = await client.get(Service, DNS_SERVICE, DNS_NAMESPACE)
+
+        def of(node: str, server: str) -> EndpointSlice:
+            return slice_of(its, Place(ADDRESS, "192.0.2.7", 53, node, server))
+
+        for one in (of("n2", "192.0.2.2"), of("n3", "192.0.2.3"), of("n1", "192.0.2.2")):
+            await client.create(one)
+        await client.create(endpoint_slice(["192.0.2.1", "192.0.2.2"], 6443, None))
+        names: set[str] = set()
+        while names != {SLICE, f"{SLICE}-n2"}:
+            names = {one.metadata.name for one in (await client.list(EndpointSlice, DNS_NAMESPACE)).items}
 
 
 @asynccontextmanager

@@ -73,7 +73,7 @@ def test_the_services_are_routed_to_the_link_of_the_nodes_address(
         ip("link", "add", "pod", "type", "veth", "peer", "name", "other")
         ip("address", "add", f"{OWN}/32", "dev", "pod")
         ip("-6", "route", "add", RANGES[1], "dev", "lo", "proto", ROUTE_PROTOCOL)
-        note_services(tmp_path, RANGES, "")
+        note_services(tmp_path, RANGES)
         for _ in range(2):
             for services in RANGES:
                 asyncio.run(set_up_service_route(services, OWN))

@@ -16,7 +16,7 @@ import json
 import re
 import secrets
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from podling.model.time import parse_time, rfc3339, settled
@@ -60,9 +60,11 @@ def new_token() -> str:
     return ".".join("".join(secrets.choice(_LETTERS) for _ in range(count)) for count in (6, 16))
 
 
-def secret_of(token: str, until: datetime | None, description: str = "") -> Secret:
-    """The Secret by which a token joins nodes, as `kubeadm token create` makes it; None is for ever. Raises
-    ValueError for what is no token."""
+def secret_of(
+    token: str, until: datetime | None, description: str = "", groups: Sequence[str] = (NODE_GROUP,)
+) -> Secret:
+    """The Secret of a token, by default of one that joins nodes, as `kubeadm token create` makes it; None is
+    for ever. Raises ValueError for what is no token."""
     parts = TOKEN.fullmatch(token)
     if parts is None:
         raise ValueError(f'"{token}" is no bootstrap token: one is like abcdef.0123456789abcdef')
@@ -73,7 +75,7 @@ def secret_of(token: str, until: datetime | None, description: str = "") -> Secr
         "description": description,
         "expiration": rfc3339(until) if until else "",
         **{f"usage-bootstrap-{usage}": "true" for usage in USAGES},
-        "auth-extra-groups": NODE_GROUP,
+        "auth-extra-groups": ",".join(groups),
     }
     return Secret(
         metadata=ObjectMeta(name=PREFIX + name, namespace=NAMESPACE),

@@ -123,7 +123,8 @@ class EtcdStorage(SingleWrites):
         self._compacted = compacted
         self._watchers = Watchers()
         self._leases = Leases(self._grant, time.monotonic)
-        self._histories: dict[int, asyncio.Task[Sequence[Event]]] = {}
+        self._histories: dict[tuple[int, int], asyncio.Task[Sequence[Event]]] = {}
+        """Being asked for, by the revisions after which they begin and with which they end."""
         self._writes: set[asyncio.Task[int]] = set()
         self._trails: dict[str, list[Trail]] = {}
         """Of the writes under way, by key."""
@@ -208,11 +209,12 @@ class EtcdStorage(SingleWrites):
         if self._revision <= max(after, EMPTY):
             return []
         # All caches ask for the same at a start.
-        if after not in self._histories:
-            task = asyncio.get_running_loop().create_task(self._history(after, self._revision))
-            self._histories[after] = task
-            task.add_done_callback(lambda _: self._histories.pop(after))
-        return [e for e in await asyncio.shield(self._histories[after]) if e.key.startswith(prefix)]
+        asked = after, self._revision
+        if asked not in self._histories:
+            task = asyncio.get_running_loop().create_task(self._history(*asked))
+            self._histories[asked] = task
+            task.add_done_callback(lambda _: self._histories.pop(asked))
+        return [e for e in await asyncio.shield(self._histories[asked]) if e.key.startswith(prefix)]
 
     async def compact(self, revision: int) -> None:
         """What another server compacted meanwhile stands: the number is theirs who write it first."""
@@ -244,8 +246,12 @@ class EtcdStorage(SingleWrites):
             raise StorageClosedError(self._lost)
         try:
             await self._ask("KV/Range", pb.RangeRequest(key=COMPACTED, count_only=True), pb.RangeResponse)
+            status = await self._ask("Maintenance/Status", pb.StatusRequest(), pb.StatusResponse)
         except EtcdError as error:
             raise StorageClosedError(str(error)) from error
+        if status.errors:
+            # It is read, but takes no writes.
+            raise StorageClosedError(f"etcd says: {', '.join(status.errors)}")
 
     async def close(self) -> None:
         """Let the writes under way be answered, then leave etcd."""
