@@ -98,6 +98,64 @@ def privileged(name: str, **more: Any) -> dict[str, Any]:
     )
 
 
+def mountable() -> Compared:
+    """Of an account that says so, pods use the secrets that it names and no others."""
+    accounts = PODS.replace("/pods", "/serviceaccounts")
+    annotated = {"metadata": {"annotations": {"kubernetes.io/enforce-mountable-secrets": "x"}}}
+    known, other = {"secretName": "known"}, {"secretName": "other"}
+
+    def container(name: str, secret: str) -> dict[str, Any]:
+        key = {"secretKeyRef": {"name": secret, "key": "k"}}
+        variables = [{"name": "PLAIN", "value": "x"}, {"name": "V", "valueFrom": key}]
+        return {"name": name, "image": "i:1", "env": variables}
+
+    def from_all(name: str, secret: str) -> dict[str, Any]:
+        return {"name": name, "image": "i:1", "envFrom": [{"secretRef": {"name": secret}}]}
+
+    def of(account: str, **spec: Any) -> Ask:
+        return Ask("POST", f"{PODS}?dryRun=All", pod("p", serviceAccountName=account, **spec))
+
+    def account(name: str, annotation: str) -> Ask:
+        meta = {"name": name, "annotations": {"kubernetes.io/enforce-mountable-secrets": annotation}}
+        secrets = [{"name": "known"}, {"name": "also"}]
+        body = {"metadata": meta, "secrets": secrets, "imagePullSecrets": [{"name": "pulled"}]}
+        return Ask("POST", accounts, body)
+
+    def debugged(name: str, with_: dict[str, Any]) -> Ask:
+        body = {"spec": {"ephemeralContainers": [with_]}}
+        headers = {"Content_Type": "application/strategic-merge-patch+json"}
+        return Ask("PATCH", f"{PODS}/{name}/ephemeralcontainers", body, headers)
+
+    both = [{"name": "v", "secret": known}, {"name": "w", "secret": other}]
+    projected = {"sources": [{"secret": {"name": "other"}}]}
+    asks = [
+        *(account(name, name) for name in ("true", "t", "1", "yes", "false")),
+        Ask("PATCH", f"{accounts}/true", {"metadata": {"labels": {"a": "b"}}}, MERGE),
+        Ask("POST", accounts, {"metadata": {"name": "plain"}}),
+        Ask("PATCH", f"{accounts}/plain", annotated, MERGE),
+        *(of(name, volumes=both) for name in ("true", "t", "1", "yes", "false")),
+        of("true", volumes=both[:1]),
+        of("true", volumes=[{"name": "v", "projected": projected}]),
+        of("true", containers=[container("a", "known"), container("b", "other")]),
+        of("true", containers=[container("a", "known"), from_all("b", "other")]),
+        of("true", containers=[{**from_all("a", "other"), **container("a", "elsewhere")}]),
+        of("true", containers=[from_all("a", "other"), container("b", "elsewhere")]),
+        of("true", initContainers=[container("i", "elsewhere")], containers=[container("a", "other")]),
+        of("true", initContainers=[from_all("i", "other")]),
+        of("true", initContainers=[container("i", "also")]),
+        of("true", imagePullSecrets=[{"name": "pulled"}, {"name": "other"}]),
+        of("true", imagePullSecrets=[{"name": "known"}], containers=[container("a", "other")]),
+        Ask("POST", PODS, pod("debugged", serviceAccountName="true")),
+        debugged("debugged", container("d", "known")),
+        debugged("debugged", container("e", "other")),
+        debugged("debugged", from_all("e", "other")),
+        Ask("DELETE", f"{accounts}/true"),
+        debugged("debugged", container("f", "known")),
+        of("true"),
+    ]
+    return Compared("mountable", asks)
+
+
 def topology() -> Compared:
     labels = {ZONE: "z", REGION: "r", "topology.kubernetes.io/rack": "x", "other": "y"}
     asks = [
@@ -532,7 +590,7 @@ def chosen(
         yield kubernetes, podling
 
 
-@pytest.mark.parametrize("compared", [topology(), nodes(), resized()], ids=lambda one: one.name)
+@pytest.mark.parametrize("compared", [topology(), mountable(), nodes(), resized()], ids=lambda one: one.name)
 def test_what_is_usual(compared: Compared, kubernetes: Server, podling: Server) -> None:
     found = unnamed(differences(compared, f"usual-{compared.name}", kubernetes, podling))
     assert not found, shown(compared, found)

@@ -20,11 +20,11 @@ import pytest
 import yaml
 
 from peer import control_plane
+from peer.escalations import EVE, OF_EVE, make_eve
 from peer.masks import Masks
 from peer.sequence import APPLY, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Ask, unlike
 from peer.server import Server
 from peer.test_authentication import WHO_AM_I
-from peer.test_authorization import ATTEMPTS, EVE, make_eve
 from peer.test_impersonation import GRANTS, WANTED, grant
 from podling.machine.pki import Authority
 from podling.model.types.rbac import MASTERS
@@ -239,7 +239,7 @@ def test_each_attempt_at_more_rights_is_recorded(both: tuple[Logged, Logged]) ->
     """Issue 13's proof: what is refused is written down, with who it was, what he sent and why not."""
     for logged in both:
         make_eve(logged.server)
-    asks = [Ask(method, path, body, headers) for method, path, body, headers in ATTEMPTS]
+    asks = [Ask(one.method, one.target, one.body, one.headers, name) for name, one in OF_EVE.items()]
     theirs, ours = (logged.events(asks, EVE) for logged in both)
     assert not (different := _different(asks, theirs, ours)), different
     for ask, events in zip(asks, ours, strict=True):

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from podling.apiserver.admission.plugin import Attributes, Handles, Objects
+from podling.apiserver.kinds.service_accounts import MOUNTABLE
 from podling.apiserver.request.context import Find
 from podling.apiserver.request.request import PARSED_AS_TRUE
 from podling.apiserver.rules.field import containers_with_paths
@@ -56,8 +57,6 @@ DEFAULT_PRIORITY = 0
 PREEMPTION_POLICY = "PreemptLowerPriority"
 
 DEFAULT_ACCOUNT = "default"
-MOUNTABLE = "kubernetes.io/enforce-mountable-secrets"
-"""The annotation of an account whose pods use only the secrets that it names."""
 TOKEN_VOLUME = "kube-api-access-"
 """The start of the volume's name."""
 PLACE = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -236,7 +235,10 @@ class ServiceAccountCheck:
         if account.metadata.annotations.get(MOUNTABLE) not in PARSED_AS_TRUE:
             return
         if why := _fault_of_secrets(new.spec, account, is_new=is_new):
-            raise attributes.forbidden(why)
+            if is_new:
+                raise attributes.forbidden(why)
+            # Kubernetes says this one as it is.
+            raise StatusError(403, "Forbidden", why, name=attributes.name, kind=attributes.resource.plural)
 
 
 def account_of(attributes: Attributes, pod: Pod, find: Find) -> ServiceAccount:

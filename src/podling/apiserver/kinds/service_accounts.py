@@ -42,6 +42,13 @@ REPLACED = (
     "The object might have been deleted and then recreated"
 )
 
+MOUNTABLE = "kubernetes.io/enforce-mountable-secrets"
+"""The annotation of an account whose pods use only the secrets that it names."""
+DEPRECATED = (
+    f"metadata.annotations[{MOUNTABLE}]: deprecated in v1.32+; prefer separate namespaces to isolate access "
+    "to mounted secrets"
+)
+
 T = TypeVar("T", bound=KubeObject)
 
 
@@ -140,6 +147,12 @@ class ServiceAccounts(Kind[ServiceAccount]):
 
     def validate(self, obj: ServiceAccount) -> list[Cause]:
         return metadata.validate(obj.metadata)
+
+    def warnings(self, obj: ServiceAccount) -> list[str]:
+        return [DEPRECATED] if MOUNTABLE in obj.metadata.annotations else []
+
+    def update_warnings(self, obj: ServiceAccount, old: ServiceAccount) -> list[str]:
+        return [] if MOUNTABLE in old.metadata.annotations else self.warnings(obj)
 
     def row(self, obj: ServiceAccount, now: datetime) -> list[Any]:
         return [obj.metadata.name, age(obj.metadata.creation_timestamp, now)]

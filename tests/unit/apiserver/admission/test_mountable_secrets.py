@@ -7,11 +7,13 @@ from typing import Any, TypeVar
 import pytest
 
 from podling.apiserver.admission.plugin import Attributes
-from podling.apiserver.admission.pods import MOUNTABLE, ServiceAccountCheck
+from podling.apiserver.admission.pods import ServiceAccountCheck
+from podling.apiserver.kinds.service_accounts import DEPRECATED, MOUNTABLE, ServiceAccounts
 from podling.apiserver.request.request import User
 from podling.model.codec.json import from_data
 from podling.model.errors import StatusError
 from podling.model.scheme import resource_of
+from podling.model.types.core import ServiceAccount
 from podling.model.types.meta import KubeObject
 from podling.model.types.pod import Pod
 from unit.apiserver.admission.sent import Itself
@@ -99,3 +101,10 @@ async def test_what_a_webhook_has_made_of_the_account() -> None:
     why = "a mirror pod may not reference service accounts"
     assert await refusal({}, None, metadata=mirror) == why
     assert await refusal({"serviceAccountName": ""}, None, metadata=mirror) == ""
+
+
+def test_who_sets_the_annotation_is_warned() -> None:
+    kind, marked = ServiceAccounts(), from_data(ACCOUNT, ServiceAccount)
+    plain = from_data({"metadata": {"name": "a"}}, ServiceAccount)
+    assert kind.create_warnings(marked) == kind.update_warnings(marked, plain) == [DEPRECATED]
+    assert not kind.update_warnings(marked, marked) and not kind.create_warnings(plain)
