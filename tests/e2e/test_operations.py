@@ -7,6 +7,7 @@ import ssl
 import stat
 import subprocess
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -81,15 +82,24 @@ def test_who_debugged_a_pod_is_one_command(podling: Podling, namespace: str) -> 
         {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
     )
     how = ("debug", "web", "-n", namespace, f"--image={BUSYBOX}", "--target=main", "--container=eye")
+    began = datetime.now(UTC)
     podling.kubectl(*how, "--profile=general", "--as=roy", "--as-group=system:masters", "--", "true")
-    asked = ["audit", "debugged", "web", "-n", namespace, "-o", "json", "--data-dir"]
-    run = subprocess.run(
-        [sys.executable, "-m", "podling", *asked, str(podling.instance.data_dir)],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    (found,) = json.loads(run.stdout)
+    ended = datetime.now(UTC)
+
+    def told(*form: str) -> str:
+        asked = ("audit", "debugged", "web", "-n", namespace, *form)
+        command = [sys.executable, "-m", "podling", *asked, "--data-dir", str(podling.instance.data_dir)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    (found,) = json.loads(told("-o", "json"))
     assert (found["impersonatedUser"], found["container"], found["image"]) == ("roy", "eye", BUSYBOX)
     assert (found["profile"], found["target"], found["code"]) == ("general", "main", 200)
+    assert began <= datetime.fromisoformat(found["time"]) <= ended
+    head, line = told().splitlines()
+    heads = "TIME USER NAMESPACE POD ACTION CONTAINER IMAGE RIGHTS ALLOWED"
+    assert head.split() == heads.split()
+    who = f"kubernetes-admin as roy {namespace} web debug eye {BUSYBOX} +SYS_PTRACE yes"
+    assert line.split() == [f"{found['time'][:19]}Z", *who.split()]
 
 
 def test_a_token_is_an_identity_where_pods_ask(podling: Podling, namespace: str) -> None:
