@@ -49,7 +49,13 @@ BOUND = {"metadata": {"name": "p"}, "target": {"name": "n"}}
 REVIEW = (
     '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"{uid}","allowed":true}}'
 )
+HEAD = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 ADDED = [{"op": "add", "path": "/data/x", "value": "y"}]
+COPIES = [
+    {"op": "add", "path": "/data/x", "value": "x" * 60_000},
+    *({"op": "copy", "from": "/data", "path": f"/data/{name}"} for name in "abcdefgh"),
+]
+"""Each as large as all before together."""
 DENIED = {"allowed": False}
 BOTH = ("mutating", "validating")
 
@@ -488,6 +494,29 @@ ANSWERS = (
             ),
         )
     ),
+    *(
+        answered(f"{sort} {name}", response, sort=sort)
+        for sort in BOTH
+        for name, response in (
+            ("byte by byte", Raw(REVIEW, dripping=True)),
+            ("less than it says", Raw(wire=f"{HEAD}Content-Length: 1000\r\n\r\n{{}}")),
+            ("pieces without an end", Raw(wire=f"{HEAD}Transfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n")),
+            ("a compression that is none", Raw(REVIEW, headers={"Content-Encoding": "odd"})),
+            ("a redirect to nobody", Raw(code=307, headers={"Location": "https://127.0.0.1:1/"})),
+            ("a redirect without TLS", Raw(code=307, headers={"Location": "http://127.0.0.1:1/"})),
+            ("a redirect to a file", Raw(code=307, headers={"Location": "file:///etc/passwd"})),
+            ("a redirect to nothing", Raw(code=307)),
+            ("the same twice", Raw(REVIEW.replace('"allowed"', '"allowed":false,"allowed"'))),
+            ("another case", Raw(REVIEW.replace('"response"', '"Response"'))),
+            ("more after it", Raw(REVIEW + REVIEW)),
+            ("a uid that is a number", Raw(REVIEW.replace('"{uid}"', "1"))),
+            ("no uid", Raw(REVIEW.replace('"{uid}"', '""'))),
+            (
+                "a patch that is no base64",
+                Raw(REVIEW.replace('"allowed"', '"patch":"*","patchType":"JSONPatch","allowed"')),
+            ),
+        )
+    ),
     answered("hang", Raw(hangs=True)),
     answered("hang, ignored", Raw(hangs=True), **fields(failurePolicy="Ignore", timeoutSeconds=1)),
     answered("garbage, ignored", Raw("x"), **fields(failurePolicy="Ignore")),
@@ -523,6 +552,7 @@ PATCHES = (
     changed("an object", "{}"),
     changed("a number", "1"),
     changed("no operation", []),
+    changed("privileges in a map", [{"op": "add", "path": "/spec", "value": {"privileged": True}}]),
     changed("remove what is missing", [{"op": "remove", "path": "/data/q"}]),
     changed(
         "remove what is missing, ignored",
@@ -642,7 +672,119 @@ PATCHES = (
     ),
 )
 
-SEQUENCES = (*OPERATIONS, *MATCHING, *CONDITIONS, *AGAIN, *ANSWERS, *PATCHES)
+RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}"
+WRITER = {"Impersonate_User": "hooked-writer"}
+REF = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "writes"}
+SUBJECT = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "hooked-writer"}
+READS = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
+WRITES = {"verbs": ["create"], "apiGroups": [REF["apiGroup"]], "resources": ["roles", "rolebindings"]}
+BEFORE = (
+    Ask("POST", f"{RBAC}/roles", {"metadata": {"name": "writes"}, "rules": [READS, WRITES]}),
+    Ask("POST", f"{RBAC}/roles", {"metadata": {"name": "reads"}, "rules": [READS]}),
+    Ask(
+        "POST",
+        f"{RBAC}/rolebindings",
+        {"metadata": {"name": "writes"}, "roleRef": REF, "subjects": [SUBJECT]},
+    ),
+    Ask(
+        "POST",
+        f"{RBAC}/roles",
+        {"metadata": {"name": "strong"}, "rules": [{**READS, "resources": ["secrets"]}]},
+    ),
+    Ask(
+        "PATCH",
+        NS,
+        {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}},
+        MERGE,
+    ),
+)
+"""A user who writes roles, and a namespace where no pod is privileged."""
+
+
+def exceeding(name: str, resources: str, path: str, value: Any, *asks: Ask, **fields: Any) -> Hooked:
+    """A webhook that sets more than the user who writes, or anybody, may."""
+    patch = [{"op": "add", "path": path, "value": value}]
+    return Hooked(name, [Hook([resources], patch=patch, fields=fields)], asks or (POD,), BEFORE)
+
+
+PRIVILEGED = {"privileged": True}
+EXCEEDING = (
+    exceeding("privileges", "pods", "/spec/containers/0/securityContext", PRIVILEGED),
+    exceeding("the host's processes", "pods", "/spec/hostPID", True),
+    exceeding("an account that is not there", "pods", "/spec/serviceAccountName", "nobody"),
+    exceeding(
+        "privileges, once it is asked again",
+        "pods",
+        "/spec/containers/0/securityContext",
+        PRIVILEGED,
+        reinvocationPolicy="IfNeeded",
+    ),
+    exceeding(
+        "an account that is not there, once it is asked again",
+        "pods",
+        "/spec/serviceAccountName",
+        "nobody",
+        reinvocationPolicy="IfNeeded",
+    ),
+    exceeding(
+        "privileges of an ephemeral container",
+        "pods/ephemeralcontainers",
+        "/spec/ephemeralContainers/0/securityContext",
+        PRIVILEGED,
+        POD,
+        DEBUG,
+    ),
+    exceeding(
+        "more than the writer of a role holds",
+        "roles",
+        "/rules/0/verbs",
+        ["*"],
+        Ask("POST", f"{RBAC}/roles", {"metadata": {"name": "n"}, "rules": [READS]}, WRITER),
+    ),
+    exceeding(
+        "another role than was bound",
+        "rolebindings",
+        "/roleRef/name",
+        "strong",
+        Ask(
+            "POST",
+            f"{RBAC}/rolebindings",
+            {"metadata": {"name": "n"}, "roleRef": {**REF, "name": "reads"}, "subjects": [SUBJECT]},
+            WRITER,
+        ),
+    ),
+)
+
+WORDED = (
+    *(
+        answered(f"{sort} {name}", response, sort=sort)
+        for sort in BOTH
+        for name, response in (
+            ("no HTTP", Raw(wire="SSH-2.0-OpenSSH_9.9\r\n")),
+            ("a status that is none", Raw(wire="HTTP/1.1 abc OK\r\n\r\n")),
+            ("a length that is none", Raw(wire=f"{HEAD}Content-Length: x\r\n\r\n{{}}")),
+            ("a piece of no length", Raw(wire=f"{HEAD}Transfer-Encoding: chunked\r\n\r\nxyz\r\n")),
+            ("a head without an end", Raw(wire=HEAD)),
+            ("what is not compressed as it says", Raw("x", headers={"Content-Encoding": "gzip"})),
+            ("a redirect that is no URL", Raw(code=307, headers={"Location": "https://[::1"})),
+            ("lists in lists", Raw("[", repeated=100_000)),
+        )
+    ),
+    changed("a copy of copies of copies", COPIES),
+    changed("a path into a text", [{"op": "add", "path": "/data/a/b", "value": "z"}]),
+    changed("a move into itself", [{"op": "move", "from": "/data", "path": "/data/a"}]),
+    changed("an index beyond the end", [{"op": "add", "path": "/metadata/finalizers/7", "value": "z"}]),
+)
+"""What Kubernetes refuses in the words of Go's own parsers."""
+TAKEN = (
+    answered("a text that is none", Raw(REVIEW.replace('"allowed"', '"x":"\\ud800","allowed"'))),
+    changed(
+        "more operations than a client may send", [{"op": "add", "path": "/data/x", "value": "y"}] * 20_000
+    ),
+)
+"""What Kubernetes takes, and podling refuses (docs/decisions/046)."""
+
+SEQUENCES = (*OPERATIONS, *MATCHING, *CONDITIONS, *AGAIN, *ANSWERS, *PATCHES, *EXCEEDING)
 
 
 @pytest.fixture(scope="module")
@@ -681,3 +823,33 @@ def test_what_is_named_is_still_so(
     theirs, ours = (outcome(hooked, namespace, server, listener) for server in (kubernetes, podling))
     found = unlike_outcomes(theirs, ours)
     assert any(NAMED_HERE[sequence] in names_of(one) for one in found), shown(hooked, found)
+
+
+@pytest.mark.parametrize("hooked", EXCEEDING, ids=lambda hooked: hooked.name)
+def test_a_webhook_sets_no_more_than_may_be(hooked: Hooked, podling: Server, listener: Listener) -> None:
+    """What it makes of an object is refused as if a client had sent it."""
+    found = outcome(hooked, f"exceeding-{EXCEEDING.index(hooked)}", podling, listener)
+    assert found.answers[-1]["code"] == 403
+
+
+def test_what_is_refused_in_other_words(kubernetes: Server, podling: Server, listener: Listener) -> None:
+    differ, refused = [], 0
+    for number, hooked in enumerate(WORDED):
+        theirs, ours = (
+            [(one["code"], one["body"].get("reason")) for one in found.answers]
+            for found in (outcome(hooked, f"worded-{number}", one, listener) for one in (kubernetes, podling))
+        )
+        refused += theirs[-1] == (500, "InternalError")
+        if theirs != ours:
+            differ.append((hooked.name, theirs, ours))
+    assert differ == []
+    assert refused == len(WORDED)
+
+
+@pytest.mark.parametrize("hooked", TAKEN, ids=lambda hooked: hooked.name)
+def test_what_kubernetes_takes_is_refused(
+    hooked: Hooked, kubernetes: Server, podling: Server, listener: Listener
+) -> None:
+    namespace = f"taken-{TAKEN.index(hooked)}"
+    codes = [outcome(hooked, namespace, one, listener).answers[0]["code"] for one in (kubernetes, podling)]
+    assert codes == [201, 500]

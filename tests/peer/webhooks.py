@@ -41,6 +41,10 @@ class Raw(msgspec.Struct, frozen=True):
     hangs: bool = False
     closes: bool = False
     repeated: int = 1
+    wire: str = ""
+    """In place of all that, what is written as it is, before the connection ends."""
+    dripping: bool = False
+    """Whether the body comes a byte every tenth of a second."""
 
 
 class Hook(msgspec.Struct, frozen=True):
@@ -132,6 +136,13 @@ def listening(certificate: Path, key: Path, ca: Path) -> Iterator[Listener]:
                 if response.hangs or response.closes:
                     self.close_connection = True
                     return
+                if response.wire:
+                    self.wfile.write(response.wire.encode("latin-1"))
+                    self.close_connection = True
+                    return
+                if response.dripping:
+                    self._drip(response.body.replace("{uid}", uid).encode())
+                    return
                 self._send(
                     response.body.replace("{uid}", uid).encode() * response.repeated,
                     response.code,
@@ -144,6 +155,15 @@ def listening(certificate: Path, key: Path, ca: Path) -> Iterator[Listener]:
                 said = {"patchType": "JSONPatch", **said, "patch": base64.b64encode(patch.encode()).decode()}
             answer = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": said}
             self._send(json.dumps(answer).encode(), 200, JSON)
+
+        def _drip(self, body: bytes) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            for byte in body:
+                self.wfile.write(bytes((byte,)))
+                if listener.ending.wait(0.1):
+                    return
 
         def _send(self, body: bytes, code: int, headers: Mapping[str, str]) -> None:
             self.send_response(code)

@@ -35,6 +35,7 @@ KEPT_METHOD = frozenset({307, 308})
 MOST_CONNECTIONS, KEPT_SECONDS = 512, 60.0
 MOST_CONTEXTS = 64
 JSON = "application/json"
+UNREAD = "unexpected error when reading response body. Please retry. Original error: "
 HTTPS = 443
 HOST_MISMATCH = frozenset({62, 64})
 EXPIRED = 10
@@ -80,28 +81,34 @@ class WebhookClient:
     async def post(self, config: WebhookClientConfig, body: bytes, seconds: float) -> HttpAnswer:
         """Raises CallFailed."""
         url = f"{_named(config)}?timeout={seconds:.0f}s"
-        asked = _Asked("POST", URL(url), body, url)
+        asked, is_answered = _Asked("POST", URL(url), body, url), False
         try:
             async with asyncio.timeout(seconds):
                 context = await self._context(config.ca_bundle)
                 for _ in range(MOST_REDIRECTS):
                     answer = await self._exchange(config, asked, context)
-                    if isinstance(answer, HttpAnswer):
-                        return answer
-                    asked = answer
+                    if isinstance(answer, _Asked):
+                        asked = answer
+                        continue
+                    is_answered = True
+                    async with answer:
+                        media_type = answer.headers.get("Content-Type", "")
+                        return HttpAnswer(answer.status, media_type, await _read(answer))
             asked = asked._replace(said=asked.location)
             raise _Fault(f"stopped after {MOST_REDIRECTS} redirects")
         except (TimeoutError, aiohttp.ClientError, OSError, ValueError, _Fault) as error:
             why = words_of(error, asked.url)
+            if is_answered:
+                raise CallFailed(f"{UNREAD}{why}") from error
             raise CallFailed(f'{asked.method.capitalize()} "{asked.said}": {why}') from error
 
     async def _exchange(
         self, config: WebhookClientConfig, asked: _Asked, context: ssl.SSLContext
-    ) -> HttpAnswer | _Asked:
-        """The answer, or what it says to ask instead."""
+    ) -> aiohttp.ClientResponse | _Asked:
+        """The answer, whose body is to be read, or what it says to ask instead."""
         reached = self._reached(config, asked.url)
         headers = {"Host": reached.host, **({"Content-Type": JSON} if asked.body else {})}
-        async with self._open().request(
+        answer = await self._open().request(
             asked.method,
             reached.url,
             data=asked.body or None,
@@ -109,11 +116,11 @@ class WebhookClient:
             ssl=context,
             server_hostname=reached.server_name,
             allow_redirects=False,
-        ) as answer:
-            location = answer.headers.get("Location", "")
-            if answer.status not in REDIRECTS or not location:
-                media_type = answer.headers.get("Content-Type", "")
-                return HttpAnswer(answer.status, media_type, await _read(answer))
+        )
+        location = answer.headers.get("Location", "")
+        if answer.status not in REDIRECTS or not location:
+            return answer
+        async with answer:
             there = URL(urljoin(str(asked.url), location))
             keeps = answer.status in KEPT_METHOD
             method, body = (asked.method, asked.body) if keeps else ("GET", b"")
@@ -196,6 +203,10 @@ def words_of(error: Exception, named: URL) -> str:
             return "EOF"
         case aiohttp.ClientPayloadError():
             return "unexpected EOF"
+        case aiohttp.ClientResponseError():
+            return "net/http: HTTP/1.x transport connection broken: malformed HTTP response"
+        case aiohttp.NonHttpUrlClientError():
+            return f'unsupported protocol scheme "{named.scheme}"'
         case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():
             why = distrust(getattr(error, "certificate_error", error), named)
             return f"tls: failed to verify certificate: x509: {why}"
