@@ -1,5 +1,5 @@
 """`python -m podling`."""
 
-from podling.cli.main import main
+from podling.cli.main import program
 
-main(prog_name="podling")
+program("podling")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import click
 
 from podling.cli import complete
+from podling.cli.main import Finished
 
 if TYPE_CHECKING:
     from podling.client.https import HttpsTransport
@@ -126,7 +127,7 @@ def ask(
     code = _run(asked)
     with suppress(OSError):
         sys.stdout.flush()
-    sys.exit(code)
+    raise Finished(code)
 
 
 async def _told(transport: HttpsTransport, work: Callable[[remote.Cluster], Awaitable[int]]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from podling.client.login import Login, at_hand
@@ -35,10 +35,11 @@ def send(server: str, login: Login, wire: Wire, path: str, query: Query) -> Firs
     request = request_head("GET", asked, [*wire.head(url, shown), *wire.accepted()])
     route, connection = wire.route(url), None
     try:
-        connection = socket.create_connection((route.host, route.port), CONNECT_TIMEOUT)
+        at: Any = _plain(route.host), route.port
+        connection = socket.create_connection(at, CONNECT_TIMEOUT)
         keep_alive(connection)
         if route.name is not None:
-            connection = shown.tls.wrap_socket(connection, server_hostname=route.name)
+            connection = shown.tls.wrap_socket(connection, server_hostname=_plain(route.name))
         connection.sendall(request)
         return First(asked, connection, shown.tls)
     except BaseException as error:
@@ -49,3 +50,8 @@ def send(server: str, login: Login, wire: Wire, path: str, query: Query) -> Firs
         if isinstance(error, OSError):
             raise OSError(f"{server}: {error}") from error
         raise
+
+
+def _plain(name: str) -> str | bytes:
+    """For names that are no bytes Python imports a codec, with tables of Unicode."""
+    return name.encode() if name.isascii() else name

@@ -12,6 +12,7 @@ import time
 import zlib
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from podling.client.dial import Factory, dial
@@ -27,6 +28,8 @@ DEADLINE = 60.0
 LONGEST_IDLE = 60.0
 """Seconds an unused connection is kept: less than any API server keeps it, so that none is closed while a
 request is on its way."""
+LONGEST_UNASKED = 10.0
+"""Seconds of a connection without a request: kube-apiserver closes it after 32."""
 PIECE = 256 * 1024
 MOST = 1024**3
 """Bytes of an answer that is kept as a whole: as many as a list of 300,000 pods."""
@@ -105,6 +108,19 @@ class Connection:
         return event
 
 
+class Reserved(NamedTuple):
+    """A connection on which nothing was asked yet."""
+
+    transport: asyncio.Transport
+    tls: ssl.SSLContext
+    since: float
+
+    def is_for(self, shown: Shown) -> bool:
+        """Whether these credentials are its own, and the server still waits."""
+        is_young = time.monotonic() - self.since < LONGEST_UNASKED
+        return is_young and self.tls is shown.tls and not self.transport.is_closing()
+
+
 class HttpsTransport:
     """Keeps connections open between calls. A request answered 401 was not carried out, so it is sent once
     more if `login` has another credential. `deadline` is in seconds."""
@@ -125,6 +141,7 @@ class HttpsTransport:
         self._wire = wire
         self._deadline = deadline
         self._idle: list[Connection] = []
+        self._reserved: list[Reserved] = []
         self._first: tuple[str, Connection] | None = None
         if first is not None:
             self._first = first.target, Connection(OfSocket(first.connection), first.tls)
@@ -174,8 +191,24 @@ class HttpsTransport:
         """The headers of every request."""
         return self._wire.head(self._url, shown)
 
+    async def reserve(self) -> None:
+        """Connect for the next `connect`, as long as something else is waited for. What hinders is told to
+        who connects."""
+        with suppress(OSError):
+            tls = (await self.login.present()).tls
+            transport = await dial(self._wire.route(self._url), tls, asyncio.Protocol)
+            self._reserved.append(Reserved(transport, tls, time.monotonic()))
+
     async def connect(self, shown: Shown, factory: Factory) -> asyncio.Transport:
         """A connection of its own, such as for an upgrade, whose protocol `factory` makes. Raises OSError."""
+        while self._reserved:
+            reserved = self._reserved.pop()
+            if reserved.is_for(shown):
+                protocol = factory()
+                reserved.transport.set_protocol(protocol)
+                protocol.connection_made(reserved.transport)
+                return reserved.transport
+            reserved.transport.abort()
         try:
             return await dial(self._wire.route(self._url), shown.tls, factory)
         except OSError as error:
@@ -183,6 +216,8 @@ class HttpsTransport:
 
     async def close(self) -> None:
         idle, self._idle = self._idle, []
+        for reserved in self._reserved:
+            reserved.transport.abort()
         if self._first:
             # Nobody has waited for it.
             idle.append(self._first[1])

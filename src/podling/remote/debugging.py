@@ -34,6 +34,7 @@ from podling.debug.wrapping import may_look, target_id, wrapped
 from podling.model.codec import json
 from podling.model.errors import StatusError
 from podling.model.types.pod import Pod
+from podling.remote.beside import beside
 from podling.remote.pods import Cluster
 from podling.remote.terminal import Narrator
 from podling.remote.waiting import NoContainer, until_running
@@ -174,7 +175,8 @@ async def _attached(cluster: Cluster, request: Request, pod: Pod, name: str, nar
     # Not before: it is imported while the container starts.
     from podling.remote.attaching import attach
 
-    at = await until_running(cluster, pod, name, narrator, request.timeout)
+    async with beside(cluster.foresee_attach()):
+        at = await until_running(cluster, pod, name, narrator, request.timeout)
     if isinstance(at, Over) and at.reason not in ("Completed", "Error"):
         raise NoContainer(f"{name} could not be started: {at.message or at.reason}")
     is_over = isinstance(at, Over)

@@ -193,6 +193,10 @@ class Cluster:
         query = {"container": container, **options}
         return self._transport.stream(pod_path(namespace, name, "log"), query)
 
+    async def foresee_attach(self) -> None:
+        """Connect for the next attach, which will have to wait."""
+        await self._transport.reserve()
+
     async def attach(
         self, namespace: str, name: str, container: str, wanted: Wanted, extra: Sequence[tuple[str, str]] = ()
     ) -> Command:

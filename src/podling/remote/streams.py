@@ -14,9 +14,6 @@ from typing import NamedTuple
 
 import msgspec
 
-# Commands wait for no import when a container runs: this module is imported while it starts.
-import wsproto.frame_protocol  # noqa: F401
-
 from podling.client.https import HttpsTransport
 from podling.client.login import Shown
 from podling.model.errors import StatusError

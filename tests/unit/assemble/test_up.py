@@ -85,7 +85,7 @@ def started() -> dict[str, list[str]]:
 
 
 def test_a_start_imports_the_libraries_it_needs_and_no_others(started: dict[str, list[str]]) -> None:
-    """Not h11, wsproto, nacl: they are for clients, for the first WebSocket, for who seals with it."""
+    """Not nacl: it is for who seals with it."""
     assert {name for name in started["libraries"] if not name.startswith("_")} - {"grpc_tools"} == LIBRARIES
 
 

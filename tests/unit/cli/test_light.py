@@ -15,9 +15,9 @@ from podling.machine.instance import Instance
 
 ROOT = Path(__file__).parents[3]
 DEPENDENCIES = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-EVERYWHERE = {"click", "msgspec", "PyYAML", "tzdata", "wsproto"}
+EVERYWHERE = {"click", "msgspec", "PyYAML", "tzdata"}
 """What the commands need."""
-MODULES = {"h11", "click", "msgspec", "yaml", "wsproto"}
+MODULES = {"click", "msgspec", "yaml"}
 LINUX = "; sys_platform == 'linux'"
 BLOCKED = """
 import select

@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -61,6 +61,56 @@ async def test_a_server_that_ends_in_the_middle_is_an_error() -> None:
     async with transport(half) as made:
         with pytest.raises(OSError):
             await made.request("GET", "/readyz", {}, None)
+
+
+class Heard(asyncio.Protocol):
+    def __init__(self) -> None:
+        self.first: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    def data_received(self, data: bytes) -> None:
+        self.first.set_result(data)
+
+
+async def test_a_connection_is_made_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is used once, unless it is old or the server has ended it."""
+    writers: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await writers.put(writer)
+        with suppress(OSError):
+            await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    login = StandingLogin(client_tls(Trust(), Pair()), Reread([], str))
+    made = HttpsTransport(f"http://127.0.0.1:{port}", login)
+    shown, heard = await login.present(), Heard()
+    async with asyncio.timeout(10):
+        await made.reserve()
+        first = await writers.get()
+        transport = await made.connect(shown, lambda: heard)
+        first.write(b"hello")
+        assert await heard.first == b"hello"
+        transport.abort()
+        await made.reserve()
+        (await writers.get()).close()
+        while not made._reserved[0].transport.is_closing():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        (await made.connect(shown, Heard)).abort()
+        await writers.get()
+        await made.reserve()
+        old = await writers.get()
+        monkeypatch.setattr(https, "LONGEST_UNASKED", 0.0)
+        (await made.connect(shown, Heard)).abort()
+        await old.wait_closed()
+        await made.reserve()
+        await made.close()
+        await (await writers.get()).wait_closed()
+        server.close()
+        await server.wait_closed()
+    nobody = HttpsTransport("http://127.0.0.1:1", login)
+    await nobody.reserve()
 
 
 async def test_many_streams_leave_room_for_requests() -> None:

@@ -6,8 +6,6 @@ import asyncio
 import os
 import pty
 import socket
-import subprocess
-import sys
 import termios
 from collections.abc import AsyncIterator, Callable, Iterator
 
@@ -79,10 +77,3 @@ async def test_a_terminal_is_as_before_when_the_network_is_lost_and_when_the_com
         end(ends[1], running)
     assert termios.tcgetattr(typed) == before
     assert running.cancelled() or running.result().ended is None
-
-
-def test_what_a_session_needs_is_imported_before_its_container_runs() -> None:
-    """What parses WebSockets takes 20 ms to be imported; `attaching` is while the container starts."""
-    code = "import sys, podling.remote.attaching; print('wsproto.frame_protocol' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "True\n"
