@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import yaml
 
 from podling.process.waits import each
+
+from .clusters import Cluster
 
 
 @dataclass
@@ -23,16 +30,32 @@ class Relay:
     port: int = 0
     cut: int = 0
     ready: threading.Event = field(default_factory=threading.Event)
+    loop: asyncio.AbstractEventLoop | None = None
+    open: set[asyncio.StreamWriter] = field(default_factory=set)
 
     async def serve(self, end: asyncio.Event) -> None:
+        self.loop = asyncio.get_running_loop()
         server = await asyncio.start_server(self._pass_on, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
         self.ready.set()
         await end.wait()
         server.close()
 
+    def lose(self) -> None:
+        """Every connection there is, at both ends, and all that would come."""
+
+        def cut() -> None:
+            self.limit, self.left = 0, sys.maxsize
+            for writer in self.open:
+                writer.transport.abort()
+
+        assert self.loop
+        self.loop.call_soon_threadsafe(cut)
+
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         far_reader, far_writer = await asyncio.open_connection(self.host, self.server_port)
+        both = {writer, far_writer}
+        self.open |= both
 
         async def outward() -> None:
             with suppress(OSError):
@@ -55,6 +78,7 @@ class Relay:
             writer.close()
 
         await each([outward(), inward()])
+        self.open -= both
 
 
 @contextmanager
@@ -71,3 +95,23 @@ def relay(host: str, port: int, limit: int, times: int) -> Iterator[Relay]:
         finally:
             loop.call_soon_threadsafe(end.set)
             thread.join()
+
+
+@contextmanager
+def through_relay(
+    cluster: Cluster, directory: Path, limit: int = sys.maxsize, times: int = 0
+) -> Iterator[tuple[Cluster, Relay]]:
+    """The cluster, reached so."""
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    server = urlsplit(config["clusters"][0]["cluster"]["server"])
+    assert server.hostname and server.port
+    with relay(server.hostname, server.port, limit, times) as way:
+        config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{way.port}"
+        config["clusters"][0]["cluster"]["tls-server-name"] = server.hostname
+        for user in config["users"]:
+            for field_ in ("client-certificate", "client-key"):
+                if field_ in user["user"]:
+                    user["user"][field_] = str(cluster.kubeconfig.parent / user["user"][field_])
+        file = directory / "relayed.conf"
+        file.write_text(yaml.safe_dump(config))
+        yield Cluster(file, cluster.node), way

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import hashlib
 import json
 import os
 import re
@@ -24,6 +25,7 @@ from proxy import Proxy, running
 
 from .clusters import BUSYBOX, NAMESPACE, Cluster, cluster, kubernetes_cluster
 from .old_server import old_server
+from .relay import through_relay
 
 __all__ = ["cluster", "kubernetes_cluster"]
 
@@ -35,6 +37,7 @@ SESSION = re.compile(r"```console\n\$ podling (debug shop[^\n]*)\n(.*?)```", re.
 PATIENCE = 60
 PROMPT = "/ # "
 ROWS, COLUMNS = 24, 100
+MEGABYTE = 1 << 20
 
 
 @dataclass
@@ -203,25 +206,82 @@ def test_auto_keeps_to_what_the_namespace_allows(cluster: Cluster) -> None:
     assert len(cluster.ephemeral("safe")) == 1
 
 
-def test_the_terminal_is_as_before_after_a_signal(
-    cluster: Cluster, pod: str, screen: Callable[..., Screen]
+@pytest.mark.parametrize("end", ["TERM", "HUP", "lost network"])
+def test_the_terminal_is_as_before_however_a_session_ends(
+    cluster: Cluster, pod: str, end: str, tmp_path: Path
 ) -> None:
-    program = " ".join(cluster.command(pod))
-    shell = Screen(
-        pexpect.spawn(
-            "sh", ["-c", f"stty -a > /dev/null; {program}; stty -a"], timeout=PATIENCE, encoding="utf-8"
+    with through_relay(cluster, tmp_path) as (away, way):
+        program = " ".join(away.command(pod, "--new", "-it"))
+        shell = Screen(
+            pexpect.spawn(
+                "sh", ["-c", f"{program}; echo code $?; stty -a"], timeout=PATIENCE, encoding="utf-8"
+            )
         )
-    )
-    shell.until(PROMPT)
-    children = Path(f"/proc/{shell.program.pid}/task/{shell.program.pid}/children").read_text().split()
-    os.kill(int(children[0]), 15)
-    shell.program.expect(pexpect.EOF)
+        shell.until(PROMPT)
+        if end == "lost network":
+            way.lose()
+        else:
+            children = (
+                Path(f"/proc/{shell.program.pid}/task/{shell.program.pid}/children").read_text().split()
+            )
+            os.kill(int(children[0]), getattr(signal, f"SIG{end}"))
+        shell.program.expect(pexpect.EOF)
     said = pyte.Screen(COLUMNS, 200)
     stream = pyte.Stream(said)
     stream.feed(shell.program.before or "")
     shown = " ".join("".join(said.display).split())
     assert " icanon " in shown and " echo " in shown and "-icanon" not in shown
+    assert f"code {1 if end == 'lost network' else 128 + getattr(signal, f'SIG{end}')}" in shown
     shell.program.close(force=True)
+
+
+def test_pastes_and_all_characters_pass_whole(
+    cluster: Cluster, pod: str, screen: Callable[..., Screen]
+) -> None:
+    """A megabyte, in brackets as terminals paste, in pieces that end within characters; a shell reads as many
+    lines as are pasted; what a program writes in two halves is one character."""
+    text = "gr\u00fc\u00dfe \u4e16\u754c \U0001f41a\r\n"
+    pasted = f"\x1b[200~{text * 40_000}\x1b[201~".encode()[:MEGABYTE]
+    script = (
+        f"stty raw -echo; echo go ahead; head -c {len(pasted)} | md5sum; stty -raw echo;"
+        " printf '\\344\\270'; sleep 0.3; printf '\\226 is wide\\n'; exec sh"
+    )
+    shell = screen(pod, "--new", "-it", "-c", "pasted", "--", "sh", "-c", script)
+    shell.until("go ahead")
+    for at in range(0, len(pasted), 4093):
+        os.write(shell.program.child_fd, pasted[at : at + 4093])
+    shell.until(hashlib.md5(pasted, usedforsecurity=False).hexdigest())
+    shell.until("\u4e16 is wide")
+    shell.until(PROMPT)
+    # busybox's editor knows ASCII alone.
+    shell.type("wc -c << END")
+    blocks = [[f"{block}.{line} and some words" for line in range(20)] for block in range(20)]
+    for lines in blocks:
+        shell.program.send("".join(f"{line}\r" for line in lines))
+        shell.until(lines[-1].partition(" ")[0])
+    shell.type("END")
+    count = sum(len(f"{line}\n".encode()) for lines in blocks for line in lines)
+    shell.until(f"\r\n{count}\r\n")
+    shell.type("exit 4")
+    assert shell.end() == 4
+
+
+def test_what_is_made_aside_ends_by_itself(cluster: Cluster, pod: str, screen: Callable[..., Screen]) -> None:
+    """A copy and a pod on a node, also if their clients are killed: --ttl is kept by the node."""
+    node = cluster.node or cluster.kubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
+    copy = screen(pod, "--copy-to=brief", "--same-node", "--ttl=10", "--rm", "-c", "x", "-it")
+    on_node = screen(f"node/{node}", "--ttl=10", "--rm", "-it")
+    for session in (copy, on_node):
+        session.until("Created pod ")
+        session.until(PROMPT)
+        session.program.kill(signal.SIGKILL)
+    listed = json.loads(cluster.kubectl("get", "pods", "-o", "json"))["items"]
+    names = [one["metadata"]["name"] for one in listed]
+    (made,) = [name for name in names if name.startswith(f"node-debugger-{node}-")]
+    for name in ("brief", made):
+        cluster.kubectl(
+            "wait", "--for=jsonpath={.status.reason}=DeadlineExceeded", f"pod/{name}", "--timeout=60s"
+        )
 
 
 def test_a_step_that_fails_is_held_open(cluster: Cluster, pod: str, screen: Callable[..., Screen]) -> None:

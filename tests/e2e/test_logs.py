@@ -7,12 +7,9 @@ import re
 import subprocess
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-
-import yaml
 
 from .clusters import BUSYBOX, NAMESPACE, Cluster, cluster, kubernetes_cluster
-from .relay import relay
+from .relay import through_relay
 
 __all__ = ["cluster", "kubernetes_cluster"]
 
@@ -97,18 +94,7 @@ def test_no_line_is_lost_or_doubled_by_lost_connections(cluster: Cluster, tmp_pa
     script = (
         "i=0; while [ $i -lt 1500 ]; do i=$((i+1)); echo line $i; [ $((i%100)) = 0 ] && sleep 0.2; done; :"
     )
-    config = yaml.safe_load(cluster.kubeconfig.read_text())
-    server = urlsplit(config["clusters"][0]["cluster"]["server"])
-    assert server.hostname and server.port
-    with relay(server.hostname, server.port, limit=10_000, times=10) as way:
-        config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{way.port}"
-        config["clusters"][0]["cluster"]["tls-server-name"] = server.hostname
-        bad = Cluster(tmp_path / "config", cluster.node)
-        for user in config["users"]:
-            for field in ("client-certificate", "client-key"):
-                if field in user["user"]:
-                    user["user"][field] = str(cluster.kubeconfig.parent / user["user"][field])
-        bad.kubeconfig.write_text(yaml.safe_dump(config))
+    with through_relay(cluster, tmp_path, limit=10_000, times=10) as (bad, way):
         make(cluster, "many", containers=[container("a", script), container("b", script)])
         followed = bad.run("logs", "-f", "many")
     assert followed.returncode == 0, followed.stderr
