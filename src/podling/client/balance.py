@@ -2,7 +2,8 @@
 that takes them, so clients that know one server go on when it dies.
 
 The server that took the last connection is asked first. Connections that are open stay where they are; one
-whose server vanished ends within a minute, and its client makes another.
+whose server vanished ends within a minute, and its client makes another. One that ends before its server has
+said anything goes on at the next.
 """
 
 from __future__ import annotations
@@ -57,32 +58,61 @@ class Balancer:
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Raises OSError."""
+        said = bytearray()
+        """By the client while no server has answered: the next is told it, too."""
         for place in tuple(self.servers):
             try:
                 async with asyncio.timeout(CONNECT_WITHIN):
                     answers, asks = await asyncio.open_connection(*place)
             except (OSError, TimeoutError) as error:
-                log.warning("the API server at %s:%s takes no connection: %s", *place, error or "silence")
-                # The next connection goes to another first.
-                self.servers = [*(one for one in self.servers if one != place), place]
+                self._pass_over(place, f"takes no connection: {error or 'silence'}")
                 continue
             keep_alive(asks.get_extra_info("socket"))
+            asks.write(said)
+            passing = _Passing(said)
             try:
                 async with asyncio.TaskGroup() as both:
-                    both.create_task(_copy(reader, asks))
-                    both.create_task(_copy(answers, writer))
+                    both.create_task(passing.ask(reader, asks))
+                    both.create_task(passing.answer(answers, writer))
             except* OSError:
                 # Either end is gone, and so is the other for who is left.
                 pass
             finally:
                 asks.transport.abort()
-            return
+            if passing.is_done:
+                return
+            # One that dies takes connections for some moments more.
+            self._pass_over(place, "has ended a connection without a word")
+
+    def _pass_over(self, place: Place, why: str) -> None:
+        """The next connection goes to another first."""
+        log.warning("the API server at %s:%s %s", *place, why)
+        self.servers = [*(one for one in self.servers if one != place), place]
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Until one ends; its end is passed on, too."""
-    while piece := await reader.read(PIECE):
-        writer.write(piece)
-        await writer.drain()
-    # TLS ends with the connection: nothing more is expected from the other side.
-    raise ConnectionResetError("it has ended")
+class _Passing:
+    """A connection of a client at one server. `is_done`: it cannot go on at another."""
+
+    def __init__(self, said: bytearray) -> None:
+        self._said = said
+        self.is_done = False
+
+    async def ask(self, reader: asyncio.StreamReader, asks: asyncio.StreamWriter) -> None:
+        """Raises OSError at the end."""
+        while piece := await reader.read(PIECE):
+            if not self.is_done:
+                self._said += piece
+                self.is_done = len(self._said) > PIECE
+            asks.write(piece)
+            await asks.drain()
+        self.is_done = True
+        # TLS ends with the connection: nothing more is expected from the other side.
+        raise ConnectionResetError("the client has ended")
+
+    async def answer(self, answers: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Raises OSError at the end."""
+        while piece := await answers.read(PIECE):
+            self.is_done = True
+            writer.write(piece)
+            await writer.drain()
+        raise ConnectionResetError("the server has ended")

@@ -82,3 +82,33 @@ async def test_the_end_of_a_server_ends_its_connections() -> None:
             with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
                 await reader.readexactly(1)
             writer.close()
+
+
+async def test_what_ends_before_a_server_has_answered_goes_on_at_the_next() -> None:
+    """As at one that dies: it takes the connection, and may even hear who asks."""
+    heard = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(5)
+        heard.set()
+        writer.transport.abort()
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.readexactly(11))
+        await writer.drain()
+        writer.close()
+
+    async with (
+        await asyncio.start_server(serve, "127.0.0.1", 0) as dying,
+        await asyncio.start_server(echo, "127.0.0.1", 0) as lives,
+    ):
+        first, second = ((*one.sockets[0].getsockname(),) for one in (dying, lives))
+        balancer = Balancer([first, second])
+        async with balancer.listening() as place:
+            reader, writer = await asyncio.open_connection(*place)
+            writer.write(b"hello")
+            await heard.wait()
+            writer.write(b" there")
+            assert await reader.read() == b"hello there"
+            writer.close()
+        assert balancer.servers == [second, first]
