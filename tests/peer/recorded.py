@@ -187,7 +187,9 @@ class Run:
 
     async def _lead(self, number: int) -> None:
         me = f"candidate-{number}"
-        while True:
+        task = asyncio.current_task()
+        # To be cancelled just when the Lease is lost raises the loss alone.
+        while task and not task.cancelling():
             transport = self._cluster.servers[number].transport()
             client = Client(transport)
 

@@ -236,15 +236,19 @@ async def run_all(
         """Act with what is read anew whenever this process leads: what it knew before may have changed."""
         await until(server, Namespace, "", NAMESPACE)
         events = EventRecorder(asking, clock, lease)
+        task = asyncio.current_task()
+        assert task is not None
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(events.run())
-            while True:
+            # To be cancelled just when the Lease is lost raises the loss alone.
+            while not task.cancelling():
                 try:
                     await Election(asking, lease, clock, events).run(lambda: act(Informers(asking)))
                 except* LostError as lost:
                     log.warning("leader election lost: %s", lost.exceptions[0])
                     queues.pop(lease, None)
                     schedulers.pop(lease, None)
+            raise asyncio.CancelledError
 
     measure(lambda: queue_metrics(chain(*queues.values())))
     measure(lambda: chain.from_iterable(one.metrics() for one in schedulers.values()))
