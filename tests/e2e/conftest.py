@@ -71,6 +71,10 @@ class Podling:
             said.kill()
         return line
 
+    def said(self, *arguments: str, input: str = "") -> str:
+        """What kubectl printed."""
+        return str(self.kubectl(*arguments, input=input, timeout=90).stdout)
+
     def send_signal(self, number: signal.Signals) -> None:
         """Sends it to the one process of a podling that runs."""
         running = self.instance.running()

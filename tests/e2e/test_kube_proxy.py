@@ -1,7 +1,8 @@
 """R-SYS-2: Kubernetes' own kube-proxy programs the addresses that podling's API server gives to services.
 
 API server, controllers and kube-proxy run in a network namespace of their own, so the rules of the machine
-stay as they are. In place of pods, servers listen on addresses there.
+stay as they are. In place of pods, servers listen on addresses there; another one has a whole podling, whose
+own service proxy is off.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ import yaml
 
 from peer.server import running
 from podling.machine.pki import Authority
+
+from . import whole_pod
+from .machines import Machine, wired
 
 pytestmark = pytest.mark.interop("kube-proxy", "API server", "controllers")
 
@@ -139,32 +143,30 @@ def apart(kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory) -
         begin(
             "controllers", *podling, "controllers", "--kubeconfig", str(directory / "controller-manager.conf")
         )
-        own = Authority(directory / "pki", datetime.now(UTC)).client("kube-proxy", "system:kube-proxy")
-        config = yaml.safe_load((directory / "admin.conf").read_text())
-        config["users"][0]["user"] = {
-            "client-certificate": str(own.certificate),
-            "client-key": str(own.key),
-        }
-        (directory / "kube-proxy.conf").write_text(yaml.safe_dump(config))
-        flags = {
-            "kubeconfig": directory / "kube-proxy.conf",
-            "hostname-override": NODE,
-            "proxy-mode": "nftables",
-            # Of the whole machine, whatever the namespace.
-            "conntrack-max-per-core": 0,
-            "conntrack-tcp-timeout-established": 0,
-            "conntrack-tcp-timeout-close-wait": 0,
-            # It tells of each request.
-            "v": 8,
-        }
         made.make({"kind": "Node", "metadata": {"name": NODE}})
         made.tell(f"node/{NODE}", {"addresses": [{"type": "InternalIP", "address": ADDRESSES[0]}]})
-        begin(
-            "kube-proxy",
-            str(kubernetes_programs / "kube-proxy"),
-            *(f"--{name}={value}" for name, value in flags.items()),
-        )
+        begin("kube-proxy", *kube_proxy(kubernetes_programs, directory, NODE))
         yield made
+
+
+def kube_proxy(programs: Path, data: Path, node: str) -> list[str]:
+    """The command, for the API server with its files in `data`."""
+    own = Authority(data / "pki", datetime.now(UTC)).client("kube-proxy", "system:kube-proxy")
+    config = yaml.safe_load((data / "admin.conf").read_text())
+    config["users"][0]["user"] = {"client-certificate": str(own.certificate), "client-key": str(own.key)}
+    (data / "kube-proxy.conf").write_text(yaml.safe_dump(config))
+    flags = {
+        "kubeconfig": data / "kube-proxy.conf",
+        "hostname-override": node,
+        "proxy-mode": "nftables",
+        # Of the whole machine, whatever the namespace.
+        "conntrack-max-per-core": 0,
+        "conntrack-tcp-timeout-established": 0,
+        "conntrack-tcp-timeout-close-wait": 0,
+        # It tells of each request.
+        "v": 8,
+    }
+    return [str(programs / "kube-proxy"), *(f"--{name}={value}" for name, value in flags.items())]
 
 
 def pod(apart: Apart, name: str) -> None:
@@ -208,3 +210,46 @@ def test_it_asks_as_its_release_does(apart: Apart) -> None:
     }
     assert set(re.findall("Accept: (.*)", asked)) == {"application/vnd.kubernetes.protobuf, */*"}
     assert not re.findall(r'"Response" status="4.*', asked)
+
+
+@pytest.fixture(scope="module")
+def machine(
+    kubernetes_programs: Path, image_archives: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Machine]:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    directory = tmp_path_factory.mktemp("whole")
+    with wired(directory) as wire:
+        made = wire.machine("node")
+        made.podling("up", "--detach", "--no-service-proxy", "--node-name", made.name)
+        made.podling("images", "load", str(image_archives[whole_pod.BUSYBOX]))
+        command = kube_proxy(kubernetes_programs, made.instance.data_dir, made.name)
+        with running(made.within(*command), directory / "kube-proxy.log"):
+            yield made
+
+
+@pytest.mark.containerd
+@pytest.mark.interop("kube-proxy", "scheduler", "kubelet")
+def test_a_pod_with_everything_is_reached(machine: Machine, tmp_path: Path) -> None:
+    """From when it is ready until it ends."""
+
+    def kubectl(*arguments: str, input: str = "") -> str:
+        return machine.kubectl(*arguments, input=input).stdout
+
+    def answers(*wanted: str) -> None:
+        machine.run(sys.executable, "-c", ASK, f"http://{address}/began", ",".join(wanted))
+
+    whole = whole_pod.pod("whole", tmp_path)
+    whole["metadata"]["labels"] = {"app": "whole"}
+    serving = "httpd -p 8080 -h /shared; " + whole_pod.STAY.format("app")
+    whole["spec"] = whole_pod.spec(tmp_path, app=serving)
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "whole"}}
+    service["spec"] = {"selector": {"app": "whole"}, "ports": [{"port": 80, "targetPort": 8080}]}
+    kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=30s")
+    kubectl("create", "-f", "-", input=json.dumps(whole))
+    address = kubectl("create", "-f", "-", "-o", "jsonpath={.spec.clusterIP}", input=json.dumps(service))
+    answers()
+    whole_pod.live(kubectl, "whole")
+    answers("first\nsidecar\nsecond\napp\napp\n")
+    whole_pod.end(kubectl, "whole", tmp_path)
+    answers()

@@ -15,13 +15,15 @@ import pytest
 from peer.server import running
 from ports import free_port
 
+from . import whole_pod
+
 if TYPE_CHECKING:
     from e2e.conftest import Podling
 
 pytestmark = pytest.mark.interop("kube-controller-manager", "API server", "scheduler", "kubelet")
 
 BUSYBOX = "podling.test/busybox:1"
-CONTROLLERS = ("deployment", "replicaset", "daemonset", "replicationcontroller")
+CONTROLLERS = ("deployment", "replicaset", "daemonset", "replicationcontroller", "statefulset", "job")
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +70,18 @@ def workload(kind: str, name: str, version: str, **spec: Any) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {"selector": selector, "template": template, **spec},
     }
+
+
+@pytest.mark.usefixtures("controllers")
+def test_pods_with_everything_live(podling: Podling, namespace: str, tmp_path: Path) -> None:
+    """Of a Deployment, of a StatefulSet and of a Job, made by Kubernetes' controllers."""
+
+    def kubectl(*arguments: str, input: str = "") -> str:
+        return podling.said("-n", namespace, *arguments, input=input)
+
+    whole_pod.of_deployment(kubectl, tmp_path, "kube-controller-manager")
+    whole_pod.of_set(kubectl, tmp_path)
+    whole_pod.of_job(kubectl, tmp_path)
 
 
 def test_deployments_roll_and_scale(podling: Podling, namespace: str, controllers: Path) -> None:

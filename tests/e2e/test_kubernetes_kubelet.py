@@ -22,6 +22,7 @@ from podling.kubelet.server.server import subresources, verb_of
 from podling.machine.pki import Authority
 from podling.machine.start import machine_address
 
+from . import whole_pod
 from .csi_story import DRIVER, DriverOfNode, compare, story
 from .kubernetes_node import kubelet, own_places
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.interop("kubelet", "API server", "scheduler", "controllers")
 
-BUSYBOX = "podling.test/busybox:1"
 TOKEN_ID, TOKEN_SECRET = "abcdef", "0123456789abcdef"
 SECRET = {
     "apiVersion": "v1",
@@ -46,7 +46,6 @@ SECRET = {
 }
 READY = {"apiserver": "API server on ", "scheduler": "Scheduling for ", "controllers": "Controlling for "}
 CLIENT, SERVING = "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"
-SHARED = [{"name": "shared", "mountPath": "/shared"}, {"name": "outside", "mountPath": "/outside"}]
 PATHS = ["stats/", "stats/summary", "metrics", "metrics/cadvisor", "logs/", "logs/x", "pods", "pods/"]
 PATHS += ["runningpods/", "healthz", "healthz/ping", "healthz/syncloop", "statusz", "flagz", "configz"]
 PATHS += ["checkpoint/ns/p/c", "containerLogs/ns/p/c", "exec/ns/p/c", "attach/ns/p/c", "run/ns/p/c"]
@@ -55,7 +54,6 @@ ASKED = [
     *(("GET", f"/{path}") for path in PATHS),
     *((method, "/exec/ns/p/c") for method in ("POST", "PUT", "PATCH", "DELETE")),
 ]
-STAY = 'trap "echo {0} >> /outside/ended; exit 0" TERM; while :; do sleep 0.1; done'
 
 
 @dataclass
@@ -172,41 +170,6 @@ def joined(cluster: Cluster) -> Iterator[Cluster]:
         yield cluster
 
 
-def pod(outside: Path) -> dict[str, Any]:
-    """Its containers write into one file in which order they began, and into another in which they ended."""
-
-    def container(name: str, script: str, **more: Any) -> dict[str, Any]:
-        command = ["sh", "-c", f"echo {name} >> /shared/began; echo {name}; {script}"]
-        return {"name": name, "image": BUSYBOX, "command": command, "volumeMounts": SHARED, **more}
-
-    def probe(*command: str) -> dict[str, Any]:
-        return {"exec": {"command": command}, "periodSeconds": 1, "failureThreshold": 1}
-
-    began = {**probe("grep", "sidecar", "/shared/began"), "failureThreshold": 60}
-    probes = {
-        "startupProbe": {**probe("grep", "app", "/shared/began"), "failureThreshold": 60},
-        "readinessProbe": probe("test", "-e", "/shared/ready"),
-        "livenessProbe": probe("test", "!", "-e", "/dead"),
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "whole"},
-        "spec": {
-            "initContainers": [
-                container("first", "true"),
-                container("sidecar", STAY.format("sidecar"), restartPolicy="Always", startupProbe=began),
-                container("second", "true"),
-            ],
-            "containers": [container("app", STAY.format("app"), **probes)],
-            "volumes": [
-                {"name": "shared", "emptyDir": {}},
-                {"name": "outside", "hostPath": {"path": str(outside)}},
-            ],
-        },
-    }
-
-
 def test_a_kubelet_joins_with_a_bootstrap_token(joined: Cluster) -> None:
     """Its certificate is approved by itself; who has only the token may do little else."""
     (asked,) = joined.requests(CLIENT, f"system:bootstrap:{TOKEN_ID}")
@@ -274,26 +237,10 @@ def test_a_pod_lives_on_it(joined: Cluster, tmp_path: Path) -> None:
     """Init containers, a sidecar, probes, exec, `kubectl debug`, logs, and a deletion in order."""
     podling = joined.podling
     podling.kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=30s")
-    podling.apply(pod(tmp_path))
-    podling.wait("jsonpath={.status.containerStatuses[0].started}=true", "pod/whole")
-    assert not podling.get("pod", "whole")["status"]["containerStatuses"][0]["ready"]
-    podling.kubectl("exec", "whole", "-c", "app", "--", "touch", "/shared/ready")
-    podling.wait("condition=Ready", "pod/whole")
+    podling.apply(whole_pod.pod("whole", tmp_path))
+    whole_pod.live(podling.said, "whole")
     assert podling.get("pod", "whole")["spec"]["nodeName"] == "joined"
-    began = podling.kubectl(
-        "exec", "-i", "whole", "-c", "app", "--", "cat", "-", "/shared/began", input="in\n"
-    )
-    assert began.stdout == "in\nfirst\nsidecar\nsecond\napp\n"
-    assert podling.kubectl("logs", "whole", "-c", "first").stdout == "first\n"
-    debug = ["debug", "whole", f"--image={BUSYBOX}", "--target=app", "--profile=general", "-c", "look"]
-    podling.kubectl(*debug, "--", "sh", "-c", "ps")
-    podling.wait("jsonpath={.status.ephemeralContainerStatuses[0].state.terminated.exitCode}=0", "pod/whole")
-    assert "sleep" in podling.kubectl("logs", "whole", "-c", "look").stdout
-    podling.kubectl("exec", "whole", "-c", "app", "--", "touch", "/dead")
-    podling.wait("jsonpath={.status.containerStatuses[0].restartCount}=1", "pod/whole")
-    podling.wait("condition=Ready", "pod/whole")
-    podling.kubectl("delete", "pod", "whole", "--timeout=60s", timeout=70)
-    assert (tmp_path / "ended").read_text() == "app\napp\nsidecar\n"
+    whole_pod.end(podling.said, "whole", tmp_path)
 
 
 def test_a_kubelet_renews_its_certificate(cluster: Cluster) -> None:

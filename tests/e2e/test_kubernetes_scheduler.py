@@ -16,6 +16,8 @@ import pytest
 from peer.server import running
 from ports import free_port
 
+from . import whole_pod
+
 if TYPE_CHECKING:
     from e2e.conftest import Part, Podling
 
@@ -24,8 +26,7 @@ pytestmark = pytest.mark.interop("kube-scheduler", "API server", "controllers", 
 BUSYBOX = "podling.test/busybox:1"
 NODE = "scheduled"
 READY = {"apiserver": "API server on ", "controllers": "Controlling for ", "kubelet": f"Node {NODE} of "}
-FOREVER = "trap 'echo ended > /outside/{0}; exit 0' TERM; touch /tmp/up; while :; do sleep 0.1; done"
-UP = {"exec": {"command": ["test", "-e", "/tmp/up"]}, "periodSeconds": 1}
+FOREVER = "trap 'echo ended > /outside/{0}; exit 0' TERM; while :; do sleep 0.1; done"
 UNBOUND = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
@@ -110,36 +111,12 @@ def pod(name: str, outside: Path, **spec: Any) -> dict[str, Any]:
 def test_a_pod_with_everything_is_scheduled_and_lives(cluster: Cluster, tmp_path: Path) -> None:
     """Init containers, a sidecar, probes, exec, `kubectl debug` and a graceful end."""
     podling = cluster.podling
-    spec = {
-        "initContainers": [
-            container("first", "echo {0} >> /outside/order"),
-            container("beside", FOREVER, restartPolicy="Always", startupProbe=UP),
-            container("second", "echo {0} >> /outside/order"),
-        ],
-        "containers": [
-            container(
-                "app",
-                FOREVER,
-                readinessProbe=UP,
-                livenessProbe=UP,
-                resources={"requests": {"cpu": "10m", "memory": "16Mi"}},
-            )
-        ],
-    }
-    podling.apply(pod("whole", tmp_path, **spec))
-    cluster.wait("condition=Ready", "pod/whole")
-    found = podling.get("pod", "whole")
-    assert found["spec"]["nodeName"] == NODE
-    assert (tmp_path / "order").read_text() == "first\nsecond\n"
+    podling.apply(whole_pod.pod("whole", tmp_path))
+    whole_pod.live(podling.said, "whole")
+    assert podling.get("pod", "whole")["spec"]["nodeName"] == NODE
     events = podling.get("events", "--field-selector=involvedObject.name=whole,reason=Scheduled")["items"]
     assert [one["reportingComponent"] for one in events] == ["default-scheduler"]
-    said = podling.kubectl("exec", "-i", "whole", "-c", "app", "--", "cat", input="through the server")
-    assert said.stdout == "through the server"
-    podling.kubectl("debug", "whole", f"--image={BUSYBOX}", "--target=app", "--profile=general", "--", "true")
-    ended = "jsonpath={.status.ephemeralContainerStatuses[0].state.terminated.exitCode}=0"
-    cluster.wait(ended, "pod/whole")
-    podling.kubectl("delete", "pod", "whole", "--timeout=60s", timeout=70)
-    assert (tmp_path / "app").read_text() == (tmp_path / "beside").read_text() == "ended\n"
+    whole_pod.end(podling.said, "whole", tmp_path)
 
 
 def test_what_fits_nowhere_waits_until_it_does(cluster: Cluster, tmp_path: Path) -> None:

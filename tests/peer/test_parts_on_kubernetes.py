@@ -19,6 +19,7 @@ import msgspec
 import pytest
 import yaml
 
+from e2e import whole_pod
 from peer import control_plane
 from peer.server import Server, running
 from podling.machine.pki import Authority
@@ -26,39 +27,21 @@ from podling.machine.pki import Authority
 pytestmark = pytest.mark.interop("kube-apiserver", "scheduler", "controllers", "kubelet")
 
 NODE = "peer"
-BUSYBOX = "podling.test/busybox:1"
 NAMESPACE = "parts"
 HERE = f"/api/v1/namespaces/{NAMESPACE}"
 REQUESTS = re.compile(r"^apiserver_request_total\{(.*)\} (\d+)$", re.MULTILINE)
 NOT_UNDERSTOOD = ('code="400"', 'code="415"', 'code="422"')
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"
-POD = {
-    "metadata": {"name": "whole", "labels": {"app": "whole"}},
-    "spec": {
-        "terminationGracePeriodSeconds": 1,
-        "initContainers": [
-            {"name": "first", "image": BUSYBOX, "command": ["echo", "first"], "imagePullPolicy": "Never"}
-        ],
-        "containers": [
-            {
-                "name": "app",
-                "image": BUSYBOX,
-                "command": ["sleep", "3600"],
-                "imagePullPolicy": "Never",
-                "resources": {"requests": {"cpu": "10m"}, "limits": {"memory": "64Mi"}},
-            }
-        ],
-    },
-}
+LABELS = {"app": "whole"}
 BESIDE = {
     f"{HERE}/services": {
         "metadata": {"name": "whole"},
-        "spec": {"selector": {"app": "whole"}, "ports": [{"port": 80}]},
+        "spec": {"selector": LABELS, "ports": [{"port": 80}]},
     },
     f"{HERE}/resourcequotas": {"metadata": {"name": "few"}, "spec": {"hard": {"pods": "9"}}},
     f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets": {
         "metadata": {"name": "one"},
-        "spec": {"minAvailable": 0, "selector": {"matchLabels": {"app": "whole"}}},
+        "spec": {"minAvailable": 0, "selector": {"matchLabels": LABELS}},
     },
 }
 
@@ -68,13 +51,14 @@ class Parts(msgspec.Struct):
 
     server: Server
     directory: Path
+    program: str = "kubectl"
 
-    def run_kubectl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = ["kubectl", "--kubeconfig", str(self.server.kubeconfig), "-n", NAMESPACE, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    def run_kubectl(self, *arguments: str, input: str = "") -> subprocess.CompletedProcess[str]:
+        command = [self.program, "--kubeconfig", str(self.server.kubeconfig), "-n", NAMESPACE, *arguments]
+        return subprocess.run(command, input=input, capture_output=True, text=True, timeout=90, check=False)
 
-    def kubectl(self, *arguments: str) -> str:
-        done = self.run_kubectl(*arguments)
+    def kubectl(self, *arguments: str, input: str = "") -> str:
+        done = self.run_kubectl(*arguments, input=input)
         assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{self.logs()}"
         return done.stdout
 
@@ -151,27 +135,34 @@ def make_trusted(parts: Parts, pod: dict[str, Any]) -> None:
             assert parts.server.ask("POST", f"{HERE}/configmaps", body).code == 201
 
 
-def test_a_pod_with_a_token_lives_and_every_request_is_understood(parts: Parts) -> None:
-    """R-SYS-2: nothing podling's own server would take and Kubernetes' would not."""
+@pytest.mark.interop("kubectl", "scheduler", "controllers", "kubelet")
+def test_pods_with_everything_live_and_every_request_is_understood(
+    parts: Parts, kubernetes_programs: Path, tmp_path: Path
+) -> None:
+    """R-SYS-2: nothing podling's own server would take and Kubernetes' would not. A pod with a token, by the
+    machine's kubectl; a Deployment, a StatefulSet and a Job, by that of Kubernetes' release."""
     before = parts.not_understood()
     parts.server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     parts.kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=30s")
     for where, what in BESIDE.items():
         assert parts.server.ask("POST", where, what).code == 201
-    made = parts.server.ask("POST", f"{HERE}/pods", POD)
+    whole = whole_pod.pod("whole", tmp_path)
+    made = parts.server.ask(
+        "POST", f"{HERE}/pods", {**whole, "metadata": {"name": "whole", "labels": LABELS}}
+    )
     assert made.code == 201, made.body
     make_trusted(parts, made.body)
-    parts.kubectl("wait", "--for=condition=Ready", "pod/whole", "--timeout=60s")
-    assert parts.kubectl("logs", "whole", "-c", "first") == "first\n"
+    whole_pod.live(parts.kubectl, "whole")
     assert parts.kubectl("exec", "whole", "-c", "app", "--", "cat", TOKEN).count(".") == 2
-    parts.kubectl("debug", "whole", f"--image={BUSYBOX}", "--target=app", "--profile=general", "--", "true")
-    ended = "jsonpath={.status.ephemeralContainerStatuses[0].state.terminated.exitCode}=0"
-    parts.kubectl("wait", f"--for={ended}", "pod/whole", "--timeout=60s")
     (slice_,) = json.loads(parts.kubectl("get", "endpointslices", "-o", "json"))["items"]
     assert slice_["endpoints"][0]["targetRef"]["name"] == "whole"
     reasons = {event["reason"] for event in json.loads(parts.kubectl("get", "events", "-o", "json"))["items"]}
     assert {"Scheduled", "Created", "Started"} <= reasons
-    parts.kubectl("delete", "pod", "whole", "--timeout=60s")
+    whole_pod.end(parts.kubectl, "whole", tmp_path)
+    of_release = msgspec.structs.replace(parts, program=str(kubernetes_programs / "kubectl"))
+    whole_pod.of_deployment(of_release.kubectl, tmp_path, "podling")
+    whole_pod.of_set(of_release.kubectl, tmp_path)
+    whole_pod.of_job(of_release.kubectl, tmp_path)
     parts.kubectl("delete", "namespace", NAMESPACE, "--timeout=60s")
     assert not parts.not_understood() - before, parts.logs()
 
