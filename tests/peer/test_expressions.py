@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from nested_expressions import DEEPEST, ENDLESS
 from peer.made_expressions import made_expressions
 from peer.named_differences import unnamed
 from peer.sequence import Ask, Compared, answer_of, differences, shown
@@ -132,6 +133,10 @@ PATCHED = [
     "object",
     "[JSONPatch{}, Object{}]",
 ]
+WRONG_INSIDE = [
+    "(" * 60 + inner + ")" * 60
+    for inner in ("99999999999999999999", "package", "[1].all(1, true)", "has(a)", "nothing", "1 + 'a'")
+]
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 
 
@@ -187,6 +192,14 @@ def sequences() -> list[Compared]:
             " && ".join(["true"] * 2_000),
             f"[{'1, ' * 2_000} 'a'] == []",
         )
+    ]
+    bodies["deep"] = [
+        policy(validations=[{"expression": text}])
+        for made, deepest, _ in DEEPEST.values()
+        for text in (made(deepest), made(deepest + 1))
+    ]
+    bodies["deep"] += [
+        policy(validations=[{"expression": text}]) for text in (*ENDLESS.values(), *WRONG_INSIDE)
     ]
     return [Compared(f"expressions: {name}", [asked(body) for body in made]) for name, made in bodies.items()]
 

@@ -15,6 +15,7 @@ from podling.apiserver.cel.literals import literal_faults
 from podling.apiserver.cel.named_types import undefined_fault
 from podling.apiserver.cel.parsing import parsed
 from podling.apiserver.cel.program import constant_fault
+from podling.apiserver.cel.room import with_room
 from podling.apiserver.cel.tree import Tree
 from podling.apiserver.cel.types import DYN, Type
 from podling.apiserver.cel.words import INTRODUCTION, MOST_TOLD, Fault, at_offset, faults_in, told
@@ -36,7 +37,7 @@ class Compilation:
     def fault(self, expression: Expression) -> str:
         """What is wrong with it, empty for nothing. A variable is known from here on, whatever its fault."""
         try:
-            type_, fault = self._compiled(expression)
+            type_, fault = with_room(lambda: self._compiled(expression))
         except RecursionError:
             type_, fault = DYN, NESTED
         if expression.selects:

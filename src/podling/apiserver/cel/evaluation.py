@@ -20,6 +20,7 @@ from podling.apiserver.cel.known import kept, untyped
 from podling.apiserver.cel.parsing import parsed
 from podling.apiserver.cel.parts import Evaluation, Part, constant
 from podling.apiserver.cel.program import Compiler
+from podling.apiserver.cel.room import with_room
 from podling.apiserver.cel.types import DYN, Type
 from podling.apiserver.cel.values import ROOM, CelError, CostError
 from podling.model.remembered import remembered
@@ -56,13 +57,17 @@ class Program:
         self.type: Type = DYN
         self._slots, self._error = 0, ""
         self._part: Part = constant(None)
-        try:
+
+        def compile_() -> None:
             tree = parsed(expression)
             inference = Inference(tree, untyped(dict(variables)))
             self.type = kept(inference.result)
             compiler = Compiler(inference.ways)
             self._part = compiler.part(tree.root, {})
             self._slots = compiler.slots
+
+        try:
+            with_room(compile_)
         except (RuntimeError, RecursionError) as error:
             self._error = f"compilation failed: {error}"
 
@@ -71,18 +76,23 @@ class Program:
         if self._error:
             return Evaluated(None, self._error, 0)
         floor, room = (LIMIT - QUICK, QUICK_ROOM) if quick else (0, ROOM)
-        at = Evaluation(names, self._slots, LIMIT, floor, room)
+
+        def evaluate() -> Evaluated:
+            at = Evaluation(names, self._slots, LIMIT, floor, room)
+            try:
+                value, error = self._part(at), ""
+            except CostError as cost:
+                if at.floor and at.left >= 0:
+                    raise Cut from cost
+                value, error = None, str(cost)
+            except CelError as failure:
+                value, error = None, str(failure)
+            return Evaluated(value, error, LIMIT - at.left)
+
         try:
-            value, error = self._part(at), ""
-        except CostError as cost:
-            if at.floor and at.left >= 0:
-                raise Cut from cost
-            value, error = None, str(cost)
-        except CelError as failure:
-            value, error = None, str(failure)
+            return with_room(evaluate)
         except RecursionError:
-            value, error = None, "values are nested too deep"
-        return Evaluated(value, error, LIMIT - at.left)
+            return Evaluated(None, "values are nested too deep", LIMIT)
 
 
 @remembered(MOST_PROGRAMS, longest=LONGEST_KEPT)

@@ -109,8 +109,7 @@ class Inference:
         self._bound, self._params = Substitutions(), 0
         self._scopes: list[dict[str, Type]] = [dict(known.variables)]
         self._check(tree.root)
-        for id_, type_ in self.types.items():
-            self.types[id_] = self._bound.substituted(type_, params_are_open=True)
+        self.types = self._bound.all_substituted(self.types)
 
     def of(self, node: Any) -> Type:
         return self.types.get(node.id, DYN)

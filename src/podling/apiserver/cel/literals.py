@@ -92,7 +92,7 @@ def list_faults(found: Inference, part: Any) -> Iterator[tuple[int, str]]:
     for at, item in enumerate(part.elements):
         type_ = _inner(found.of(item), optional=at in optional)
         first = first or type_
-        if without_wrappers(type_) != without_wrappers(first):
+        if type_ is not first and without_wrappers(type_) != without_wrappers(first):
             yield _misfit(found, first, item, type_)
             return
 
@@ -103,7 +103,7 @@ def map_faults(found: Inference, part: Any) -> Iterator[tuple[int, str]]:
         types = found.of(entry.map_key), _inner(found.of(entry.value), optional=entry.optional)
         first = first or types
         for node, type_, expected in zip((entry.map_key, entry.value), types, first, strict=True):
-            if without_wrappers(type_) != without_wrappers(expected):
+            if type_ is not expected and without_wrappers(type_) != without_wrappers(expected):
                 yield _misfit(found, expected, node, type_)
 
 

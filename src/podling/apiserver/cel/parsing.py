@@ -13,10 +13,14 @@ from typing import Any
 import msgspec
 from cel_expr_python import cel
 
-from podling.apiserver.cel.tree import Tree
+from podling.apiserver.cel.nesting import NotRead, TooDeep, pieces, texts_of
+from podling.apiserver.cel.room import with_room
+from podling.apiserver.cel.tree import Tree, joined, tree_of
+from podling.apiserver.cel.words import at_offset
 
 EXTENSIONS = ("lists", "optional", "two-var-comprehensions")
 """What has macros."""
+_TOO_DEEP = re.compile(r"Exceeded max recursion depth|Expression recursion limit exceeded")
 _ONE_OF_PAIRS = re.compile(
     r"//[^\n]*|[rRbB]{0,2}(?:'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\")"
     r"|(?P<macro>\.exists_one\()(?=\s*+\w++\s*+,\s*+\w++\s*+,)",
@@ -26,7 +30,36 @@ _ONE_OF_PAIRS = re.compile(
 
 def parsed(text: str, *, bindings: bool = False) -> Tree:
     """`bindings`: it may have `cel.bind`. Raises RuntimeError with the library's words."""
-    return Tree(_parser(bindings).compile(_with_macros(text), disable_check=True), text)
+    try:
+        return _by_library(text, bindings)
+    except RuntimeError as error:
+        if not _TOO_DEEP.search(str(error)):
+            raise
+    return with_room(lambda: by_pieces(text, bindings))
+
+
+def _by_library(text: str, bindings: bool) -> Tree:
+    return tree_of(_parser(bindings).compile(_with_macros(text), disable_check=True), text)
+
+
+def by_pieces(text: str, bindings: bool) -> Tree:
+    try:
+        found = pieces(text)
+    except TooDeep as error:
+        raise RuntimeError(f"ERROR: <input>:-1:0: {error}") from error
+    except NotRead as error:
+        fault = at_offset(error.offset, str(error), text)
+        raise RuntimeError(f"ERROR: <input>:{fault.line}:{fault.column + 1}: {error}") from error
+    trees = {}
+    for piece, own in texts_of(text, found):
+        try:
+            trees[piece.name] = _by_library(own, bindings), piece.start
+        except RuntimeError:
+            # Where it stands is told.
+            _by_library(re.sub(r"[^\n]", " ", text[: piece.start]) + own, bindings)
+            raise
+    around, _ = trees.pop("")
+    return joined(text, around, trees)
 
 
 @cache

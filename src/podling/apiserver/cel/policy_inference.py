@@ -9,6 +9,7 @@ from podling.apiserver.cel.declared import Declarations, Shape, declared
 from podling.apiserver.cel.inference import Inference, Known, functions
 from podling.apiserver.cel.known import OWN, KubernetesTypes, Several, VariableTypes, kept
 from podling.apiserver.cel.parsing import parsed
+from podling.apiserver.cel.room import with_room
 from podling.apiserver.cel.types import (
     DYN,
     Structures,
@@ -55,7 +56,8 @@ class Checks:
 
     def _inferred(self, text: str) -> Inference | None:
         try:
-            return Inference(parsed(text), Known(self._names, Several(self._structures), functions()))
+            known = Known(self._names, Several(self._structures), functions())
+            return with_room(lambda: Inference(parsed(text), known))
         except (RuntimeError, RecursionError):
             return None
 

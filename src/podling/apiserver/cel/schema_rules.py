@@ -14,6 +14,7 @@ from podling.apiserver.cel.declared import Declarations, Declared
 from podling.apiserver.cel.inference import Inference, Known, functions
 from podling.apiserver.cel.named_types import undefined_fault
 from podling.apiserver.cel.program import constant_fault
+from podling.apiserver.cel.room import with_room
 from podling.apiserver.cel.types import Type, optional_of
 
 NAME = "selfType0"
@@ -41,7 +42,7 @@ class SchemaRules:
         type_ = self._declarations.type
         variables = {"self": type_, "oldSelf": optional_of(type_) if may_be_new else type_}
         try:
-            return self._checked(text, variables)
+            return with_room(lambda: self._checked(text, variables))
         except RecursionError:
             return Checked(NESTED)
 

@@ -62,13 +62,11 @@ _PARSED = _class()
 class Tree:
     """An expression: its root, and where each part of it stands, in characters from its start."""
 
-    def __init__(self, expression: Any, text: str) -> None:
-        whole = _PARSED.FromString(Envelope.FromString(expression.serialize()).value)
-        self.root, self._text = whole.expr, text
-        self._positions = {one.key: one.value for one in whole.source_info.positions}
+    def __init__(self, root: Any, positions: Mapping[int, int], text: str) -> None:
+        self.root, self.positions, self._text = root, positions, text
 
     def position(self, id: int) -> int:
-        return int(self._positions.get(id, 0))
+        return int(self.positions.get(id, 0))
 
     def start(self, part: Any) -> int:
         """As `position`, but of an object its brace."""
@@ -77,6 +75,31 @@ class Tree:
 
     def parts(self) -> Iterator[Any]:
         return parts_of(self.root)
+
+
+def tree_of(expression: Any, text: str) -> Tree:
+    """Of what the library has parsed."""
+    whole = _PARSED.FromString(Envelope.FromString(expression.serialize()).value)
+    return Tree(whole.expr, {one.key: one.value for one in whole.source_info.positions}, text)
+
+
+def joined(text: str, around: Tree, inner: Mapping[str, tuple[Tree, int]]) -> Tree:
+    """The tree of a text, from that of a text in which names stand for some of it. `inner`: by these names,
+    the trees of what is there, in which there may be more of the names, and where it begins. All of them are
+    changed."""
+    positions, last = dict(around.positions), max(around.positions, default=0)
+    for tree, start in inner.values():
+        positions |= {id_ + last: at + start for id_, at in tree.positions.items()}
+        for part in tree.parts():
+            part.id += last
+            for entry in part.structure.entries if which(part) == "structure" else ():
+                entry.id += last
+        last = max(positions)
+    for part in around.parts():
+        # What is put here may be a name again, and else is gone through next.
+        while part.HasField("ident") and part.ident.name in inner:
+            part.CopyFrom(inner[part.ident.name][0].root)
+    return Tree(around.root, positions, text)
 
 
 def parts_of(node: Any) -> Iterator[Any]:

@@ -189,6 +189,21 @@ class Substitutions:
         inner = tuple(self.substituted(one, params_are_open=params_are_open) for one in type_.params)
         return Type(type_.kind, type_.name, inner)
 
+    def all_substituted(self, types: Mapping[int, Type]) -> dict[int, Type]:
+        """Parameters are open. Types that are parts of several are substituted once."""
+        known: dict[int, Type] = {}
+
+        def made(type_: Type) -> Type:
+            if type_.kind == PARAM:
+                return made(self.found[type_.name]) if type_.name in self.found else DYN
+            if not type_.params:
+                return type_
+            if id(type_) not in known:
+                known[id(type_)] = Type(type_.kind, type_.name, tuple(map(made, type_.params)))
+            return known[id(type_)]
+
+        return {key: made(type_) for key, type_ in types.items()}
+
     def takes(self, one: Type, other: Type) -> bool:
         """Whether one stands where the other is wanted. Parameters are bound on the way."""
         if other.kind == PARAM:
