@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 import yaml
 
+from peer import counted
 from podling.model.codec.yaml import CLoader
 
 USER_AGENT = "peer/1"
@@ -81,13 +82,14 @@ class Server(msgspec.Struct, frozen=True):
         """One connection for several requests."""
         connection = HTTPSConnection(self.host, self.port, timeout=30, context=self.tls)
         try:
-            yield Asking(connection)
+            yield Asking(connection, self.name)
         finally:
             connection.close()
 
 
 class Asking(msgspec.Struct, frozen=True):
     connection: HTTPSConnection
+    server: str
 
     def ask(self, method: str, target: str, body: Any = None, **headers: str) -> Answer:
         data = (
@@ -95,6 +97,7 @@ class Asking(msgspec.Struct, frozen=True):
             if isinstance(body, bytes) or body is None
             else json.dumps(body, separators=(",", ":")).encode()
         )
+        counted.sent(self.server, method, target)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         sent = {"Content-Type": "application/json", "User-Agent": USER_AGENT, **named}
         self.connection.request(method, target, data, sent)

@@ -19,7 +19,7 @@ import msgspec
 import pytest
 import yaml
 
-from peer import control_plane
+from peer import control_plane, counted
 from peer.agreed import differences, told_at_start
 from peer.authentication_configurations import ACCEPTED, REFUSED
 from peer.named_differences import AUTHENTICATION
@@ -80,6 +80,7 @@ def answer(
         tls.load_cert_chain(directory / f"{pair}.crt", directory / f"{pair}.key")
     connection = HTTPSConnection(server.host, server.port, timeout=30, context=tls)
     try:
+        counted.sent(server.name, method, target)
         connection.putrequest(method, target)
         data = msgspec.json.encode(body) if body is not None else b""
         for name, value in [

@@ -15,6 +15,7 @@ from zlib import crc32
 import msgspec
 import pytest
 
+from peer import counted
 from peer.openapi_facts import level
 from peer.server import Server, write_kubeconfig
 from podling.model.scheme import RESOURCES, Resource
@@ -77,6 +78,7 @@ def test_every_field_is_explained(
             "explain",
             *asked,
         ]
+        counted.sent(server.name, "explain", asked[0])
         done = subprocess.run(
             [*command, "--api-version", resource.api_version],
             capture_output=True, text=True, env={"HOME": str(readable.kubeconfig.parent)},

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import aiohttp
 import pytest
 
+from peer import counted
 from peer.every_kind import Sample, samples
 from peer.masks import Masks
 from peer.named_differences import CLAIMS, SETTLED, unnamed
@@ -136,24 +137,30 @@ class Told(NamedTuple):
 
 
 class Client(NamedTuple):
+    """`of`: the name of the kind that is asked about."""
+
     session: aiohttp.ClientSession
-    url: str
-    tls: Any
+    server: Server
+    of: str
 
     async def write(self, write: Write, namespace: str) -> Any:
+        target = write.target.replace("{ns}", namespace)
+        counted.sent(self.server.name, write.method, target, self.of)
         async with self.session.request(
             write.method,
-            self.url + write.target.replace("{ns}", namespace),
+            self.server.url + target,
             data=None if write.body is None else COMPACT.encode(write.body).replace("{ns}", namespace),
             headers={"Content-Type": write.content_type},
-            ssl=self.tls,
+            ssl=self.server.tls,
         ) as said:
             return {"code": said.status, "body": await said.json()}
 
     @asynccontextmanager
     async def watch(self, target: str, accept: str) -> AsyncIterator[aiohttp.ClientResponse]:
         """Entered when the watch has begun."""
-        async with self.session.get(self.url + target, headers={"Accept": accept}, ssl=self.tls) as said:
+        counted.sent(self.server.name, "GET", target, self.of)
+        headers, tls = {"Accept": accept}, self.server.tls
+        async with self.session.get(self.server.url + target, headers=headers, ssl=tls) as said:
             yield said
 
 
@@ -162,7 +169,7 @@ async def told(server: Server, sample: Sample, namespace: str) -> Told:
     timeout = aiohttp.ClientTimeout(total=PATIENCE)
     headers = {"User-Agent": USER_AGENT}
     async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers) as session:
-        client = Client(session, server.url, server.tls)
+        client = Client(session, server, sample.name)
         answers = [await client.write(Write("POST", sample.items, sample.body("w")), namespace)]
         assert answers[0]["code"] == 201, str(answers[0])[:600]
         versions = {"w": answers[0]["body"]["metadata"]["resourceVersion"], "name": sample.called("y")}
