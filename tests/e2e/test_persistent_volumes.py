@@ -134,6 +134,9 @@ def test_a_volume_takes_no_more_than_its_claim(
         podling.up()
         try:
             podling.command("images", "load", str(image_archives[BUSYBOX]))
+            # In an emulated machine kubectl does not wait long enough for what it would validate by.
+            podling.kubectl("get", "--raw", "/openapi/v3/api/v1", timeout=300)
+            podling.kubectl("get", "--raw", "/openapi/v2", timeout=300)
             podling.apply(claim("little"))
             fills = "dd if=/dev/zero of=/data/f bs=1M count=20 conv=fsync 2>&1; df -k /data | tail -n 1"
             said = ran(podling, pod("fills", fills, of("little")))
