@@ -56,6 +56,63 @@ def metadata_of(rest: dict[str, Any], name: str) -> list[dict[str, Any]]:
     ))]  # fmt: skip
 
 
+LIMITS, SETS = f"{NS}/limitranges", "/apis/apps/v1/namespaces/{ns}/deployments"
+LIMITED = {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]}}
+SET = {"metadata": {"name": "d"}, "spec": {
+    "selector": {"matchLabels": {"a": "b"}},
+    "template": {
+        "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]},
+    },
+}}  # fmt: skip
+MINE, NEW = {"name": "c"}, {"name": "d", "image": "i"}
+
+
+def merged(target: str, body: Any) -> Ask:
+    return Ask("PATCH", f"{target}?dryRun=All", body, {"Content_Type": STRATEGIC_PATCH})
+
+
+def merged_limits() -> list[Ask]:
+    """In a list that the patch replaces."""
+    none = ({"cpu": None}, {"memory": None}, {"a": None}, {"$y": "1"})
+    odd = ({"$patch": "replace", "cpu": "2"}, {"$retainKeys": ["cpu"], "cpu": "2"})
+    limits = [
+        *([{"type": "Container", part: value}] for part in ("min", "max") for value in (*none, *odd)),
+        [{"type": None}], [None], [{"type": "Container", "$patch": "delete"}],
+        [{"$patch": "replace", "type": "Container"}, {"type": "Pod", "max": {"cpu": "2"}}],
+    ]  # fmt: skip
+    return [merged(f"{LIMITS}/l", {"spec": {"limits": one}}) for one in limits]
+
+
+def merged_pods() -> list[Ask]:
+    """In items that are there and in new ones, and in what is not there at all."""
+    containers: list[dict[str, Any]] = [
+        {**item, **part}
+        for item in (MINE, NEW)
+        for part in (
+            {"resources": {"limits": {"cpu": None, "memory": "1"}}}, {"$retainKeys": ["name", "image"]},
+            {"resources": {"$patch": "replace", "limits": {"cpu": "1"}}},
+            {"resources": {"limits": {"$patch": "delete", "cpu": "1"}}},
+            {"env": [{"name": "a", "$patch": "delete"}, {"name": "b", "value": None}]},
+            {"ports": [{"containerPort": 1, "hostIP": None, "$x": 1}]},
+            {"securityContext": {"seLinuxOptions": {"$patch": "replace", "level": "a"}}},
+        )
+    ]  # fmt: skip
+    pods = [{"containers": [one]} for one in containers]
+    pods += [
+        {"tolerations": [{"key": "a", "$patch": "delete"}, {"operator": "Exists", "value": None}]},
+        {"volumes": [{"name": "v", "emptyDir": {"$patch": "replace", "medium": "Memory"}}, {
+            "name": "w", "projected": {"sources": [{"configMap": {"name": "a", "$patch": "delete"}}]},
+        }]},
+    ]  # fmt: skip
+    return [
+        *(merged(f"{SETS}/d", {"spec": {"template": {"spec": one}}}) for one in pods),
+        *(
+            merged(f"{SETS}/d", {"metadata": {"annotations": {"$patch": how, "b": "c"}}})
+            for how in ("replace", "delete")
+        ),
+    ]
+
+
 SEQUENCES = (
     Compared("create, change, change nothing, delete", [
         MADE, put({}), put({}), patched({}), put({"resourceVersion": "$1.metadata.resourceVersion"}),
@@ -114,6 +171,9 @@ SEQUENCES = (
             for rest in ({}, {"target": {"kind": "x"}}, {"target": {"kind": "Node"}})
         ),
     ]),
+    Compared("nulls and directives where a strategic patch finds nothing to merge", [
+        Ask("POST", LIMITS, LIMITED), Ask("POST", SETS, SET), *merged_limits(), *merged_pods(),
+    ], apart=True),
     Compared("a negative grace period", [
         Ask("POST", f"{NS}/pods", {"metadata": {"name": "p"}, "spec": {
             "terminationGracePeriodSeconds": -5, "containers": [{"name": "c", "image": "i"}],

@@ -25,6 +25,8 @@ DIRECTIVE = "$patch"
 RETAIN_KEYS = "$retainKeys"
 DELETE_FROM = "$deleteFromPrimitiveList/"
 SET_ORDER = "$setElementOrder/"
+DIRECTIVES = (DIRECTIVE, RETAIN_KEYS, DELETE_FROM, SET_ORDER)
+"""How their names begin."""
 
 Map = dict[str, Any]
 
@@ -93,6 +95,8 @@ def _merge_map(original: Map, patch: Map, lookup: Lookup) -> Map:
                 result[name] = [item for item in result[name] if _identity(item, "") not in gone]
         elif value is None:
             result.pop(key, None)
+        elif _is_directed(value) and not isinstance(result.get(key), dict):
+            pass  # It is about what is not there.
         elif key != RETAIN_KEYS:
             result[key] = _merge_value(result.get(key), value, lookup(key))
     return result
@@ -114,20 +118,25 @@ def _merge_value(original: Any, patch: Any, field: Field) -> Any:
     if isinstance(original, list) and isinstance(patch, list) and field.merges:
         merged, named = _merged_items(original, patch, field)
         return _arrange(merged, named, original, field.merge_key)
-    return _taken(patch)
+    return patch if isinstance(original, list) and isinstance(patch, list) else _taken(patch)
 
 
-def _taken(value: Any) -> Any:
-    """A value that only the patch has, without the patch's directives and nulls."""
+def _taken(value: Any, *, in_list: bool = False) -> Any:
+    """A value that only the patch has, without the patch's directives and what they are about, and, but for
+    what is in lists, without nulls: a null in a map of quantities is one of 0."""
     if isinstance(value, dict):
-        if value.get(DIRECTIVE) == "delete":
-            return {}
         return {
-            key: _taken(item) for key, item in value.items() if item is not None and not key.startswith("$")
+            key: _taken(item, in_list=in_list)
+            for key, item in value.items()
+            if not key.startswith(DIRECTIVES) and (in_list or item is not None) and not _is_directed(item)
         }
     if isinstance(value, list):
-        return [_taken(item) for item in value if not (isinstance(item, dict) and item.get(DIRECTIVE))]
+        return [_taken(item, in_list=True) for item in value if not _is_directed(item)]
     return value
+
+
+def _is_directed(value: Any) -> bool:
+    return isinstance(value, dict) and DIRECTIVE in value
 
 
 def _merged_items(original: list[Any], patch: list[Any], field: Field) -> tuple[list[Any], list[Any]]:
@@ -152,7 +161,7 @@ def _merged_items(original: list[Any], patch: list[Any], field: Field) -> tuple[
         if place < len(merged):
             merged[place] = _merge_map(merged[place], item, field.inner)
         else:
-            merged.append(_taken(item))
+            merged.append(item)
     return merged, items
 
 

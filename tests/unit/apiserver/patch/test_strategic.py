@@ -26,6 +26,20 @@ A, B, C = {"name": "a", "image": "1"}, {"name": "b", "image": "1"}, {"name": "c"
 ORDER = "$setElementOrder/containers"
 
 
+NONE: dict[str, Any] = {"containers": [{"name": "c", "resources": {"limits": {"cpu": None}}}]}
+
+
+def test_a_null_in_a_list_stays() -> None:
+    """Kubernetes reads one of a map of quantities as 0 (tests/peer/test_sequences.py)."""
+    assert patched({"spec": {}}, {"spec": NONE}) == {"spec": NONE}
+    assert patched({"spec": {"containers": [{"name": "d"}]}}, {"spec": NONE})["spec"]["containers"] == [
+        *NONE["containers"],
+        {"name": "d"},
+    ]
+    told = {"containers": [{"name": "c", "resources": {"$patch": "replace", "limits": {}}}]}
+    assert patched({}, {"spec": told}) == {"spec": {"containers": [{"name": "c"}]}}
+
+
 @pytest.mark.parametrize(
     ("document", "patch", "expected"),
     [
