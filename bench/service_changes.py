@@ -1,6 +1,8 @@
 """How soon a change of endpoints is in the kernel where API server and proxy are one process, as in `podling
 up`: from the write of an EndpointSlice until nftables tells of its commit, with few and with many services of
-four endpoints. The floor is the commit of as many elements by the library alone, in the same process.
+four endpoints, and from the write by which a pod becomes ready. The floor is the commit of as much by the
+library alone, in the same process, with as many services: an element of a map, and another verdict for one of
+them.
 
 It makes itself a network namespace, so root is needed. Run with `python bench/service_changes.py [NUMBER OF
 SERVICES…]`.
@@ -30,11 +32,18 @@ from podling.assemble.process import started, tune
 from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.client.informer import Informers
+from podling.controllers.controller import run
+from podling.controllers.endpoint_slices import EndpointSlices
 from podling.model.time import SystemClock
-from podling.model.types.core import Namespace
+from podling.model.types.container import Container
+from podling.model.types.core import Namespace, ServiceAccount
+from podling.model.types.discovery import EndpointSlice
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.networking import ServiceCIDR, ServiceCIDRSpec
+from podling.model.types.node import Node
+from podling.model.types.pod import Pod, PodSpec
 from podling.model.types.rbac import MASTERS
+from podling.model.types.service import Service, ServicePort, ServiceSpec
 from podling.network.nft import Nft, library
 from podling.network.proxy import ServiceProxy
 from podling.network.table import IPV4, Shape
@@ -45,7 +54,16 @@ RANGE = "10.96.0.0/16"
 CHANGES = 300
 APART = {"alone": 0.05, "every 10 ms": 0.01}
 """Seconds between changes."""
-FLOOR = "table ip floor { map m { type ipv4_addr . inet_service : ipv4_addr . inet_service; }; }\n"
+FLOOR = """table ip floor {
+  map m { type ipv4_addr . inet_service : ipv4_addr . inet_service; }
+  map v { type ipv4_addr . inet_proto . inet_service : verdict; }
+  chain e0 { }
+  chain e1 { }
+  chain prerouting { type nat hook prerouting priority 0; ip daddr . meta l4proto . th dport vmap @v; }
+}
+"""
+READY = 100
+"""Times that a pod becomes ready."""
 
 
 async def no_node(context: object, obj: object) -> Response:
@@ -58,6 +76,7 @@ async def cluster() -> AsyncIterator[Client]:
     await server.start()
     client = Client(LocalTransport(server.handle, User("bench", (MASTERS,))))
     await client.create(Namespace(metadata=ObjectMeta(name="default")))
+    await client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace="default")))
     spec = ServiceCIDRSpec(cidrs=[RANGE])
     await client.create(ServiceCIDR(metadata=ObjectMeta(name="kubernetes"), spec=spec))
     yield client
@@ -79,18 +98,74 @@ async def changes(client: Client, apart: float) -> tuple[list[float], list[float
     return took, written
 
 
-def commit() -> list[float]:
-    """Milliseconds of each commit of three elements."""
-    run, took = library(), []
-    run(FLOOR)
+def commit(size: int) -> list[float]:
+    """Milliseconds of each commit of an element and a verdict, where the table has as many as services."""
+    do, took = library(), []
+    others = ", ".join(f"10.2.{n >> 8}.{n & 255} . tcp . 80 : goto e0" for n in range(size))
+    do(f"{FLOOR}add element ip floor v {{ {others} }}\n")
     for number in range(CHANGES):
-        verb = ("delete", "add")[number % 2 == 0]
-        elements = ", ".join(f"10.0.0.{one} . 80 : 10.1.0.{one} . 8080" for one in range(3))
+        verb = ("delete", "add")[number % 2]
+        before, after = number % 2, (number + 1) % 2
+        script = (
+            f"{verb} element ip floor m {{ 10.0.0.1 . 80 : 10.1.0.1 . 8080 }}\n"
+            f"delete element ip floor v {{ 10.2.0.0 . tcp . 80 : goto e{before} }}\n"
+            f"add element ip floor v {{ 10.2.0.0 . tcp . 80 : goto e{after} }}\n"
+        )
+        if not number:
+            do("add element ip floor m { 10.0.0.1 . 80 : 10.1.0.1 . 8080 }\n")
         began = time.perf_counter()
-        run(f"{verb} element ip floor m {{ {elements} }}\n")
+        do(script)
         took.append((time.perf_counter() - began) * 1000)
-    run("delete table ip floor\n")
+    do("delete table ip floor\n")
     return took
+
+
+async def ready(client: Client) -> tuple[list[float], list[float]]:
+    """Milliseconds from the write by which a pod is ready until nftables has it, and of the write itself."""
+    commits, took, written = Commits(), [], []
+    for number in range(READY * 2):
+        await asyncio.sleep(0.05)
+        is_ready = number % 2 == 0
+        condition = {"type": "Ready", "status": "True" if is_ready else "False"}
+        ips = {"podIP": "10.64.200.2", "podIPs": [{"ip": "10.64.200.2"}], "phase": "Running"}
+        commits.drain()
+        began = time.perf_counter()
+        async with asyncio.TaskGroup() as tasks:
+            committed = tasks.create_task(commits.next(10))
+            status = {"status": {**ips, "conditions": [condition]}}
+            await client.patch(Pod, "web", "default", status, subresource="status")
+            wrote = (time.perf_counter() - began) * 1000
+        if is_ready:
+            took.append((committed.result() - began) * 1000)
+            written.append(wrote)
+    return took, written
+
+
+@asynccontextmanager
+async def endpoints(client: Client) -> AsyncIterator[None]:
+    """The controller of EndpointSlices, with a service and its pod."""
+    informers = Informers(client)
+    of = informers.of
+    controller = EndpointSlices(client, of(Service), of(Pod), of(EndpointSlice), of(Node))
+    labels, ports = {"app": "web"}, [ServicePort(name="http", protocol="TCP", port=80, target_port=8080)]
+    meta = ObjectMeta(name="web", namespace="default", labels=labels)
+    await client.create(Service(metadata=meta, spec=ServiceSpec(ports=ports, selector=labels)))
+    await client.create(Node(metadata=ObjectMeta(name="bench")))
+    spec = PodSpec(node_name="bench", containers=[Container(name="app", image="app")])
+    await client.create(Pod(metadata=meta, spec=spec))
+    synced = asyncio.Event()
+
+    async def working() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            await informers.start(tasks)
+            synced.set()
+            await run(controller)
+
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(working())
+        await synced.wait()
+        yield
+        running.cancel()
 
 
 async def main(sizes: Sequence[int]) -> None:
@@ -119,8 +194,16 @@ async def main(sizes: Sequence[int]) -> None:
                     took, written = await changes(client, apart)
                     goal = "p50 ≤ 3, p99 ≤ 10 ms"
                     title = f"a change {name}, {size} services"
-                    measurements.append(Measurement(title, "ms", took, commit(), goal))
+                    measurements.append(Measurement(title, "ms", took, commit(size), goal))
                     measurements.append(Measurement(f"{title}: its write", "ms", written))
+                async with endpoints(client):
+                    took, written = await ready(client)
+                title = f"a pod is ready, {size} services"
+                measurements.append(Measurement(title, "ms", took, commit(size)[:READY], "p50 ≤ 15 ms"))
+                measurements.append(Measurement(f"{title}: its write", "ms", written))
+                await client.delete(Pod, "web", "default", grace_seconds=0)
+                await client.delete(Service, "web", "default")
+                await client.delete(Node, "bench")
                 running.cancel()
             nft.close()
     report("service_changes", measurements, "commit alone")

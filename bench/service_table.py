@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
+from services import OWN, have_network
 from table import Measurement, report
 
 from podling.network.nft import library
@@ -22,22 +23,10 @@ from podling.network.services import Behind, Frontend
 from podling.network.table import IPV4, ServiceTable, Shape
 
 SIZES = (10, 10_000, 30_000)
-OWN, PORT = "10.200.0.1", 8080
+PORT = 8080
 RANGE, CLUSTER_IP = "10.96.0.0/16", "10.96.0.5"
 """The address whose endpoint is OWN."""
 CONNECTIONS = 500
-
-
-def have_network() -> None:
-    for command in (
-        "link set lo up",
-        "link add own type veth peer name wire",
-        "link set wire up",
-        "link set own up",
-        f"address add {OWN}/24 dev own",
-        f"route add {RANGE} dev own",
-    ):
-        subprocess.run(["ip", *command.split()], check=True)
 
 
 def services(count: int) -> Iterator[tuple[Frontend, Behind]]:
