@@ -39,11 +39,10 @@ PRIORITY = -10
 
 def script(change: Change, shape: Shape) -> str:
     """Of one transaction; empty if nothing changes."""
-    ip, of = shape.family.name, shape.family.type
-    made = Script(shape)
+    ip, made = shape.family.name, Script(shape)
     for name, holds in change.sets.items():
-        kind = f"{of} . inet_proto . inet_service" if isinstance(holds, Named) else of
-        made.own_set(name, f"{{ type {kind}; }}")
+        more = " . meta l4proto . th dport" if isinstance(holds, Named) else ""
+        made.own_set(name, f"{{ typeof {ip} daddr{more}; }}")
     for name, rules in change.chains.items():
         direction = EGRESS if name.startswith(PREFIXES[EGRESS]) else INGRESS
         made.chain(name, [*_rules(rules, direction, ip), f'counter name "{DROPPED}{direction}" drop'])
@@ -57,12 +56,12 @@ def script(change: Change, shape: Shape) -> str:
 
 def replacement(shape: Shape) -> str:
     """An nft script that puts a table that lets all through in the place of whatever is there."""
-    ip, of = shape.family.name, shape.family.type
+    ip = shape.family.name
     icmp = "icmp" if ip == "ip" else "icmpv6"
     return f"""{removal(shape)}table {ip} {shape.table} {{
-  map {EGRESS} {{ type {of} : verdict; }}
-  map {INGRESS} {{ type {of} : verdict; }}
-  set {SELVES} {{ type {of} . {of}; }}
+  map {EGRESS} {{ typeof {ip} saddr : verdict; }}
+  map {INGRESS} {{ typeof {ip} daddr : verdict; }}
+  set {SELVES} {{ typeof {ip} saddr . {ip} daddr; }}
   counter {DROPPED}{EGRESS} {{}}
   counter {DROPPED}{INGRESS} {{}}
   chain untold {{

@@ -13,6 +13,9 @@ for a service or an endpoint: a change is a few elements of maps, whatever the n
 
 Chain `e3` picks one of three endpoints: `dnat to (address . port . random index below 3) @tcp-endpoints`.
 Those with `node-` do it for node ports, whose keys have no address; `l3` takes endpoints of this node.
+
+Maps and sets have `typeof` in place of `type`, and no rule has a map of its own: nft 1.0.6 crashes where such
+are in a table, also another's, that nft 1.1 has made.
 """
 
 from __future__ import annotations
@@ -35,16 +38,15 @@ REFUSING_PRIORITY = -20
 
 
 class Family(NamedTuple):
-    """Names of nftables: its table family, the type of an address, addresses of the machine itself."""
+    """Names of nftables: its table family, addresses of the machine itself."""
 
     api: str
     name: str
-    type: str
     loopback: str
 
 
-IPV4 = Family("IPv4", "ip", "ipv4_addr", "127.0.0.0/8")
-IPV6 = Family("IPv6", "ip6", "ipv6_addr", "::1")
+IPV4 = Family("IPv4", "ip", "127.0.0.0/8")
+IPV6 = Family("IPv6", "ip6", "::1")
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -212,7 +214,7 @@ class Script:
 def replacement(shape: Shape) -> str:
     """An nft script that puts an empty table in the place of whatever is there."""
     family, table = shape.family, f"{shape.family.name} {shape.table}"
-    ip, of = family.name, family.type
+    ip = family.name
     where = f"{ip} daddr . meta l4proto . th dport"
     # A cluster IP that nothing was found for has no such port, one out of the range's others is no service's.
     # At the end of the way: a process of the machine hears of a refusal there, as of a port that nobody has.
@@ -224,12 +226,9 @@ def replacement(shape: Shape) -> str:
         f"table {table} {{}}",
         f"delete table {table}",
         f"table {table} {{",
+        *(f"  map {name} {{ typeof {where} : verdict; }}" for name in ("vips", "refused")),
         *(
-            f"  map {name} {{ type {of} . inet_proto . inet_service : verdict; }}"
-            for name in ("vips", "refused")
-        ),
-        *(
-            f"  map {name} {{ type inet_proto . inet_service : verdict; }}"
+            f"  map {name} {{ typeof meta l4proto . th dport : verdict; }}"
             for name in ("nodeports", "refused-nodeports")
         ),
         *(
@@ -243,8 +242,8 @@ def replacement(shape: Shape) -> str:
                 ("nodeport-local-", ""),
             )
         ),
-        f"  set cluster-ips {{ type {of}; }}",
-        f"  set hairpin {{ type {of} . {of}; }}",
+        f"  set cluster-ips {{ typeof {ip} daddr; }}",
+        f"  set hairpin {{ typeof {ip} saddr . {ip} daddr; }}",
         # The kernel limits how often it tells by ICMP: clients that come often would wait (decision 086).
         "  chain say-no { meta l4proto tcp reject with tcp reset; reject; }",
         "  chain services {",
@@ -408,8 +407,7 @@ def _affine(
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
     """Chains, the last by the name `goal`, and sets of a frontend whose clients stay with an endpoint: each
     endpoint has a set of its clients, from which they go after a time."""
-    ip, of = shape.family.name, shape.family.type
-    chosen = behind.endpoints
+    ip, chosen = shape.family.name, behind.endpoints
     if behind.way == "local":
         # What it has for pods and for the node itself, who need not stay with one.
         opening = shared_chain(f"{prefix}local{len(chosen)}-0", shape)
@@ -425,13 +423,11 @@ def _affine(
         )
         for backend, name in names.items()
     }
-    sets = {
-        f"{name}-clients": f"{{ type {of}; flags dynamic,timeout; timeout {behind.affinity}s; size 65535; }}"
-        for name in names.values()
-    }
+    of_clients = f"typeof {ip} saddr; flags dynamic,timeout; timeout {behind.affinity}s; size 65535;"
+    sets = {f"{name}-clients": f"{{ {of_clients} }}" for name in names.values()}
     stays = [f"{ip} saddr @{name}-clients goto {name}" for name in names.values()]
-    picks = ", ".join(f"{index} : goto {name}" for index, name in enumerate(names.values()))
-    first = [f"numgen random mod {len(names)} vmap {{ {picks} }}"] if names else []
+    left = range(len(names), 0, -1)
+    first = [f"numgen random mod {of} 0 goto {name}" for of, name in zip(left, names.values(), strict=True)]
     return {**chains, goal: (*opening, *stays, *first)}, sets
 
 

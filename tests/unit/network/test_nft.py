@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from netns import apart
-from podling.network import nft
+from podling.network import nft, policy_table
 from podling.network.nft import LONGEST_ON_LOOP, Nft, NftError, Run, library, program
 from podling.network.services import Behind, Frontend
 from podling.network.table import IPV4, IPV6, ServiceTable, Shape, removal
@@ -23,12 +23,37 @@ SHAPES = (
     Shape(IPV6, "podling-unit", "fd00::/64", "fd01::/112"),
 )
 
+OTHERS = [Path(one) for one in os.environ.get("PODLING_NFT", "").split(os.pathsep) if one]
+"""Directories with other releases' program `nft`: `scripts/nft.sh DIR` gets one."""
+
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="changing the network needs root")
 
 
 def resident() -> int:
     """Bytes of memory that this process has."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def other(directory: Path) -> Callable[[], Run]:
+    """The program `nft` of this directory."""
+    assert (directory / "nft").exists()
+
+    def run(script: str) -> str:
+        before = os.environ["PATH"]
+        os.environ["PATH"] = f"{directory}{os.pathsep}{before}"
+        try:
+            return program(script)
+        finally:
+            os.environ["PATH"] = before
+
+    return lambda: run
+
+
+WAYS = [
+    pytest.param(library, id="library"),
+    pytest.param(lambda: program, id="program"),
+    *(pytest.param(other(one), id=one.name) for one in OTHERS),
+]
 
 
 def rules(listing: str) -> list[str]:
@@ -40,7 +65,7 @@ def rules(listing: str) -> list[str]:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.family.name)
-@pytest.mark.parametrize("way", [library, lambda: program], ids=["library", "program"])
+@pytest.mark.parametrize("way", WAYS)
 def test_a_table_after_changes_is_the_one_made_afresh(shape: Shape, way: Callable[[], Run]) -> None:
     vip, pods = ("10.96.0.7", "10.64.0.") if shape.family is IPV4 else ("fd01::7", "fd00::")
     backends = [(f"{pods}{n}", 80 + n) for n in range(2, 6)]
@@ -66,10 +91,12 @@ def test_a_table_after_changes_is_the_one_made_afresh(shape: Shape, way: Callabl
                 run(table.change({Frontend(shape.family.api, protocol, 30080): outer})[0])
         listing = f"list table {shape.family.name} {shape.table}\n"
         changed = run(listing)
-        # Chains for other numbers of endpoints stay; all else is as if it had never been otherwise.
-        run(table.whole())
+        # Chains for other numbers of endpoints stay; all else is as if it had never been otherwise. What one
+        # release has left, another reads and replaces.
+        library()(table.whole())
         afresh = run(listing)
         run(removal(shape))
+        run(policy_table.replacement(shape) + removal(shape))
         return rules(changed), rules(afresh), run("list tables\n")
 
     changed, afresh, left = apart(compared)
