@@ -17,6 +17,22 @@ if TYPE_CHECKING:
 
 BUSYBOX = "podling.test/busybox:1"
 SERVE = "mkdir /tmp/www && hostname > /tmp/www/index.html && exec httpd -f -p 8080 -h /tmp/www"
+REGISTER = (
+    "curl -X POST http://$MANAGEMENT_SERVICE_HOST:$MANAGEMENT_SERVICE_PORT/register"
+    " -d 'instance=$(POD_NAME)&ip=$(POD_IP)'"
+)
+CURL = """#!/bin/sh
+exec wget -qO- --post-data "$5" "$3"
+"""
+RECEIVE = """
+read -r method path version || exit
+while read -r name value && [ "${name%?}" ]; do
+    case $name in [Cc]ontent-[Ll]ength:) length=${value%?};; esac
+done
+echo "$path $(head -c "$length")" > /proc/1/fd/1
+printf 'HTTP/1.0 200 OK\\r\\nContent-Length: 11\\r\\n\\r\\nregistered\\n'
+"""
+"""Prints the path and body of a request, and answers."""
 WITHIN = 20.0
 """Seconds, on a machine with other work."""
 AT_ONCE = 2.0
@@ -104,7 +120,6 @@ def test_pods_and_the_machine_reach_a_service(podling: Podling, namespace: str, 
 
 
 def test_an_init_container_waits_for_a_service(podling: Podling, namespace: str) -> None:
-    """And another registers the pod with what `$MANAGEMENT_SERVICE_HOST` says."""
     run(podling, namespace, "management", SERVE, "--port=8080", "--expose")
     podling.kubectl("wait", "--for=condition=Ready", "pod/management", "-n", namespace, "--timeout=60s")
     url = "http://$MANAGEMENT_SERVICE_HOST:$MANAGEMENT_SERVICE_PORT/"
@@ -122,6 +137,47 @@ def test_an_init_container_waits_for_a_service(podling: Podling, namespace: str)
     podling.apply(told)
     over(podling, namespace, "told")
     assert podling.kubectl("logs", "told", "-c", "wait", "-n", namespace).stdout.endswith("management\n")
+
+
+def test_an_init_container_registers_its_pod(podling: Podling, namespace: str) -> None:
+    """The command as the proposal of init containers has it; curl is a script for busybox."""
+    serve = "exec nc -ll -p 8080 -e sh /script/serve"
+    script = {"serve": RECEIVE, "curl": CURL}
+    meta = {"namespace": namespace}
+    podling.apply(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "it", **meta}, "data": script}
+    )
+    volumes = [{"name": "it", "configMap": {"name": "it", "defaultMode": 0o755}}]
+    mounts = [{"name": "it", "mountPath": "/script"}]
+    server: dict[str, Any] = {
+        "name": "app",
+        "image": BUSYBOX,
+        "command": ["sh", "-c", serve],
+        "volumeMounts": mounts,
+    }
+    server["readinessProbe"] = {"tcpSocket": {"port": 8080}, "periodSeconds": 1}
+    labels = {"run": "management"}
+    spec = {"volumes": volumes, "containers": [server]}
+    made = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "management", "labels": labels, **meta}}
+    podling.apply({**made, "spec": spec})
+    podling.kubectl("expose", "pod", "management", "-n", namespace, "--port=80", "--target-port=8080")
+    podling.kubectl("wait", "--for=condition=Ready", "pod/management", "-n", namespace, "--timeout=60s")
+    of = {"POD_NAME": "metadata.name", "POD_IP": "status.podIP"}
+    register = {
+        "name": "register",
+        "image": BUSYBOX,
+        "command": ["/bin/sh", "-c", REGISTER],
+        "env": [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in of.items()],
+        "volumeMounts": [{"name": "it", "mountPath": "/bin/curl", "subPath": "curl"}],
+    }
+    told: dict[str, Any] = {"volumes": volumes, "initContainers": [register], "restartPolicy": "Never"}
+    told["containers"] = [{"name": "run", "image": BUSYBOX, "command": ["true"]}]
+    podling.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "told", **meta}, "spec": told})
+    over(podling, namespace, "told")
+    address = podling.get("pod", "told", "-n", namespace)["status"]["podIP"]
+    assert podling.kubectl("logs", "told", "-c", "register", "-n", namespace).stdout == "registered\n"
+    said = podling.kubectl("logs", "management", "-n", namespace).stdout
+    assert f"/register instance=told&ip={address}\n" in said
 
 
 def test_kubectl_forwards_a_port_of_a_service(podling: Podling, namespace: str, web: str) -> None:
