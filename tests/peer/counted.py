@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,7 +70,7 @@ def _row(name: str, count: Count) -> str:
     return f"| {name} | {count.sequences:,} | {count.requests:,} |"
 
 
-def less(files: Iterable[str]) -> dict[str, tuple[Count, Count]]:
+def less(files: Collection[str]) -> dict[str, tuple[Count, Count]]:
     """Of these files, those in which fewer sequences were compared than is documented: what is documented,
     and what was compared."""
     now, nothing = compared(), Count(0, 0)

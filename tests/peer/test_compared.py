@@ -16,5 +16,5 @@ def test_no_less_is_compared_than_is_written(request: pytest.FixtureRequest) -> 
     if os.environ.get("PODLING_RECORD"):
         counts = {**counted.documented(), **counted.compared()}
         counted.DOCUMENT.write_text(counted.rendered(counts))
-    less = counted.less(item.path.name for item in request.session.items)
+    less = counted.less({item.path.name for item in request.session.items})
     assert not less, "\n".join(f"{file}: {now} of {written}" for file, (written, now) in less.items())
