@@ -3,14 +3,14 @@ sent.
 
 What one test sends is a sequence. It is compared if both servers were sent the same request in it; what only
 one of them was asked, or one more often, counts for nothing. `docs/compared.md` has the figures of each file,
-and `test_compared.py` fails where a file compares less than that says.
+and a file fails that compares less than that says (`conftest.py`).
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +36,9 @@ class Count(NamedTuple):
     requests: int
 
 
+NOTHING = Count(0, 0)
+
+
 def sent(server: str, method: str, target: str, of: str = "") -> None:
     """A request goes out. `of`: the sequence it is a part of, where that is not the test that runs."""
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
@@ -49,9 +52,15 @@ def compared() -> Mapping[str, Count]:
     found: dict[str, Count] = {}
     for (file, _), to in _sent.items():
         if both := (to[True] & to[False]).total():
-            before = found.get(file, Count(0, 0))
+            before = found.get(file, NOTHING)
             found[file] = Count(before.sequences + 1, before.requests + both)
     return found
+
+
+def record(file: str, count: Count) -> None:
+    """In the document."""
+    counts = {**documented(), file: count}
+    DOCUMENT.write_text(rendered({of: one for of, one in counts.items() if one.sequences}))
 
 
 def documented() -> Mapping[str, Count]:
@@ -68,14 +77,3 @@ def rendered(counts: Mapping[str, Count]) -> str:
 
 def _row(name: str, count: Count) -> str:
     return f"| {name} | {count.sequences:,} | {count.requests:,} |"
-
-
-def less(files: Collection[str]) -> dict[str, tuple[Count, Count]]:
-    """Of these files, those in which fewer sequences were compared than is documented: what is documented,
-    and what was compared."""
-    now, nothing = compared(), Count(0, 0)
-    return {
-        file: (written, now.get(file, nothing))
-        for file, written in documented().items()
-        if file in files and now.get(file, nothing).sequences < written.sequences
-    }
