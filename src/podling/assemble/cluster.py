@@ -38,8 +38,6 @@ from podling.assemble.storage import ACCOUNT as STORAGE_ACCOUNT
 from podling.assemble.storage import provide_directories
 from podling.assemble.up import Settled
 from podling.client.informer import Informers, until
-from podling.controllers.kubernetes_service import NAME as API_SERVICE
-from podling.controllers.kubernetes_service import NAMESPACE as API_NAMESPACE
 from podling.controllers.namespaces import DEFAULT as DEFAULT_ACCOUNT
 from podling.cri.containerd.containerd import Containerd
 from podling.kubelet.server.server import Peer
@@ -48,6 +46,7 @@ from podling.machine.network import gateway
 from podling.machine.pki import Authority, KeyPair, renew_forever
 from podling.machine.start import is_taken, listener, machine_address, writing
 from podling.model.rules.addresses import first_address
+from podling.model.rules.service_endpoints import API_NAMESPACE, API_SERVICE
 from podling.model.rules.status import is_condition_true
 from podling.model.time import Clock, SystemClock
 from podling.model.types.core import ServiceAccount

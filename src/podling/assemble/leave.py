@@ -20,11 +20,11 @@ from podling.assemble.shared import Shared, kept
 from podling.assemble.worker import SERVERS_FILE, looking_after
 from podling.client.client import Client
 from podling.client.kubeconfig import Access
-from podling.controllers.kubernetes_service import NAME, NAMESPACE
 from podling.kubelet.files.tree import remove
 from podling.machine.instance import Instance
 from podling.machine.start import StartError
 from podling.model.errors import StatusError
+from podling.model.rules.service_endpoints import API_NAMESPACE, API_SERVICE
 from podling.model.types.node import Node
 from podling.model.types.service import Endpoints
 from podling.remote.drain import DrainError, drain
@@ -103,6 +103,6 @@ async def _out(
 
 async def _check_others(client: Client, address: str) -> None:
     """Raises StartError for the last API server of a cluster; StatusError, OSError."""
-    found = (await client.get(Endpoints, NAME, NAMESPACE)).subsets
+    found = (await client.get(Endpoints, API_SERVICE, API_NAMESPACE)).subsets
     if not {one.ip for subset in found for one in subset.addresses} - {address}:
         raise StartError("this is the only API server of its cluster: `podling down` stops it")

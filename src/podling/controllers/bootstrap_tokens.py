@@ -16,8 +16,6 @@ from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done, own_key, there_is_done
-from podling.controllers.kubernetes_service import NAME as API_SERVICE
-from podling.controllers.kubernetes_service import NAMESPACE as API_NAMESPACE
 from podling.model.rules.bootstrap_tokens import INFO as INFO_NAME
 from podling.model.rules.bootstrap_tokens import (
     INFO_NAMESPACE,
@@ -29,6 +27,7 @@ from podling.model.rules.bootstrap_tokens import (
     signature,
     told,
 )
+from podling.model.rules.service_endpoints import API_NAMESPACE, API_SERVICE
 from podling.model.time import Clock
 from podling.model.types.core import ConfigMap, Namespace, Secret
 from podling.model.types.meta import KubeObject, ObjectMeta

@@ -15,6 +15,7 @@ from podling.controllers.controller import Key, gone_is_done, there_is_done
 from podling.controllers.endpoints import SERVICE_LABEL
 from podling.model.codec import json
 from podling.model.rules.addresses import family, first_address
+from podling.model.rules.service_endpoints import API_NAMESPACE, API_SERVICE
 from podling.model.types.core import Namespace
 from podling.model.types.discovery import Endpoint, EndpointConditions, EndpointSlice, SlicePort
 from podling.model.types.meta import KubeObject, ObjectMeta
@@ -31,7 +32,6 @@ from podling.model.types.service import (
 
 T = TypeVar("T", Endpoints, EndpointSlice)
 
-NAME, NAMESPACE = "kubernetes", "default"
 PORT = 443
 COMPONENT = {"component": "apiserver", "provider": "kubernetes"}
 SKIP_MIRROR = "endpointslice.kubernetes.io/skip-mirror"
@@ -94,10 +94,10 @@ class KubernetesService:
         namespaces.subscribe(self._began)
         ranges.subscribe(self._began)
         services.subscribe(self._changed)
-        servers.listen(lambda: self.queue.add((NAMESPACE, NAME)))
+        servers.listen(lambda: self.queue.add((API_NAMESPACE, API_SERVICE)))
 
     async def reconcile(self, key: Key) -> None:
-        if self._namespaces.get("", NAMESPACE) is None or not any(self._ranges.items()):
+        if self._namespaces.get("", API_NAMESPACE) is None or not any(self._ranges.items()):
             return
         known = self._services.get(*key)
         if known is None:
@@ -106,7 +106,7 @@ class KubernetesService:
         elif not self._is_right(known):
             # The address stays what it is: another range may have been chosen since.
             spec = {**json.to_data(self._wanted.spec), "clusterIP": known.spec.cluster_ip}
-            await self._client.patch(Service, NAME, NAMESPACE, {"spec": spec})
+            await self._client.patch(Service, API_SERVICE, API_NAMESPACE, {"spec": spec})
         addresses = self._servers.addresses
         if not addresses:
             # The last one leaves its address to pods that may outlive it, as in Kubernetes.
@@ -119,7 +119,7 @@ class KubernetesService:
     async def _put(self, type_: type[T], wanted: Callable[[T | None], T]) -> T:
         known: T | None = None
         with gone_is_done():
-            known = await self._client.get(type_, NAME, NAMESPACE)
+            known = await self._client.get(type_, API_SERVICE, API_NAMESPACE)
         obj = wanted(known)
         if known is None:
             return await self._client.create(obj)
@@ -127,14 +127,17 @@ class KubernetesService:
 
     def _began(self, old: KubeObject | None, new: KubeObject | None) -> None:
         if old is None and new is not None:
-            self.queue.add((NAMESPACE, NAME))
+            self.queue.add((API_NAMESPACE, API_SERVICE))
 
     def _changed(self, old: Service | None, new: Service | None) -> None:
         changed = new or old
-        if changed is None or (changed.metadata.namespace, changed.metadata.name) != (NAMESPACE, NAME):
+        if changed is None or (changed.metadata.namespace, changed.metadata.name) != (
+            API_NAMESPACE,
+            API_SERVICE,
+        ):
             return
         if new is None or not self._is_right(new):
-            self.queue.add((NAMESPACE, NAME))
+            self.queue.add((API_NAMESPACE, API_SERVICE))
 
     def _is_right(self, found: Service) -> bool:
         wanted = self._wanted.spec
@@ -143,7 +146,7 @@ class KubernetesService:
 
 def service(address: str, port: int) -> Service:
     return Service(
-        metadata=ObjectMeta(name=NAME, namespace=NAMESPACE, labels=COMPONENT),
+        metadata=ObjectMeta(name=API_SERVICE, namespace=API_NAMESPACE, labels=COMPONENT),
         spec=ServiceSpec(
             type="ClusterIP",
             cluster_ip=address,
@@ -155,7 +158,7 @@ def service(address: str, port: int) -> Service:
 
 def endpoints(addresses: Sequence[str], port: int, known: Endpoints | None) -> Endpoints:
     """As they are to be. The order of known ones stays, which is Kubernetes' own where it wrote them."""
-    meta = ObjectMeta(name=NAME, namespace=NAMESPACE, labels={SKIP_MIRROR: "true"})
+    meta = ObjectMeta(name=API_SERVICE, namespace=API_NAMESPACE, labels={SKIP_MIRROR: "true"})
     known = known or Endpoints(metadata=meta)
     ports = [EndpointPort(name="https", port=port, protocol="TCP")]
     if len(known.subsets) == 1:
@@ -167,7 +170,7 @@ def endpoints(addresses: Sequence[str], port: int, known: Endpoints | None) -> E
 
 
 def endpoint_slice(addresses: Sequence[str], port: int, known: EndpointSlice | None) -> EndpointSlice:
-    meta = ObjectMeta(name=NAME, namespace=NAMESPACE, labels={SERVICE_LABEL: NAME})
+    meta = ObjectMeta(name=API_SERVICE, namespace=API_NAMESPACE, labels={SERVICE_LABEL: API_SERVICE})
     known = known or EndpointSlice(metadata=meta, address_type=family(addresses[0]))
     ready = EndpointConditions(ready=True)
     return replace(

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from podling.model.types.discovery import EndpointSlice
 from podling.model.types.service import Service
 
+API_SERVICE, API_NAMESPACE = "kubernetes", "default"
+"""The service of the API servers, which has endpoints and a slice of that name."""
 SERVICE_NAME = "kubernetes.io/service-name"
 """The label of an EndpointSlice that names its service."""
 
