@@ -40,6 +40,10 @@ class Relay:
         self.ready.set()
         await end.wait()
         server.close()
+        # Whoever is still connected at the end is let go of, or it is found unclosed in some later test.
+        for writer in self.open:
+            writer.transport.abort()
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
 
     def lose(self) -> None:
         """Every connection there is, at both ends, and all that would come."""
