@@ -43,18 +43,18 @@ while :; do printf packet || exit 1; usleep 10000; done
 """
 UntilDone = Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
 BEGUN_FIRST = (
-    "tests/peer/test_set_controllers.py",
     "tests/e2e/test_debug.py",
-    "tests/e2e/test_several_machines.py",
-    "tests/peer/test_job_controllers.py",
-    "tests/peer/test_workload_controllers.py",
-    "tests/peer/test_fields.py",
-    "tests/peer/test_policy_types.py",
-    "tests/e2e/test_charts.py",
     "tests/e2e/test_init_order.py",
-    "tests/e2e/test_joining.py",
+    "tests/peer/test_fields.py",
+    "tests/e2e/test_network_alone.py",
+    "tests/e2e/test_lifecycle.py",
+    "tests/e2e/test_copying.py",
+    "tests/e2e/test_charts.py",
+    "tests/e2e/test_several_machines.py",
+    "tests/contract/streams/test_commands.py",
+    "tests/peer/test_apply.py",
 )
-"""The files that take longest, so that none of them is what a whole run waits for at its end."""
+"""The files that take longest, 2 to 7 minutes, so that a whole run waits for none of them at its end."""
 _NEEDED = ("containerd", "ctr", "runc", "busybox", "catatonit")
 
 # How long an example takes says what else the machine does, nothing of what is proved.
