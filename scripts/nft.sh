@@ -7,11 +7,12 @@ mkdir -p "$1"
 directory=$(cd "$1" && pwd)
 suites="trixie"
 packages="nftables libnftables1 libnftnl11 libmnl0 libc6 libjansson4 libxtables12 libgmp10 libedit2 libtinfo6 libbsd0 libmd0"
+mirror=$(apt-get indextargets --format '$(REPO_URI)' | head -n 1) # whatever this machine's packages come from
 apt=$(mktemp -d)
 trap 'rm -rf "$apt"' EXIT
 mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
 for suite in $suites; do
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $suite main"
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main"
 done > "$apt/sources.list"
 set -- -qq -o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o "Dir::Etc::sourcelist=$apt/sources.list" \
     -o Dir::Etc::sourceparts=/dev/null -o Dir::State::status=/dev/null -o APT::Sandbox::User=root

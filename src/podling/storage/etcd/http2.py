@@ -166,6 +166,8 @@ class Http2:
         elif kind == CONTINUATION:
             if stream != self._of_block[0]:
                 raise ProtocolError("a header block goes on that has not begun")
+            if len(self._block) + len(content) > LONGEST_FRAME:
+                raise ProtocolError("a header block is endless")
             self._block += content
             if flags & END_HEADERS:
                 self._headers(events)

@@ -191,8 +191,9 @@ def test_what_was_given_up_is_not_heard_any_more() -> None:
         frame(HEADERS, END_HEADERS, 1, b"\0\x05gr"),
         frame(HEADERS, 0, 1, b"") + frame(PING, 0, 0, bytes(8)),
         frame(CONTINUATION, 0, 1, b""),
+        frame(HEADERS, 0, 1, b"") + 2 * frame(CONTINUATION, 0, 1, bytes(10_000)),
     ],
-    ids=["http1", "compressed", "padding", "table", "short", "interrupted", "stray"],
+    ids=["http1", "compressed", "padding", "table", "short", "interrupted", "stray", "endless"],
 )
 def test_what_is_no_answer_is_refused(came: bytes) -> None:
     client = begun()
