@@ -82,12 +82,8 @@ class Connection:
         try:
             link = await self._members[member].link()
             return answer.FromString(await link.ask(path, request.SerializeToString()))
-        except _StatusError as error:
+        except (_StatusError, DecodeError) as error:
             raise self._fault(member, error) from error
-        except DecodeError as error:
-            raise self._fault(
-                member, _StatusError(INTERNAL, f"what it says is of no etcd: {error}")
-            ) from error
 
     async def watch(self, request: pb.WatchCreateRequest) -> AsyncGenerator[pb.WatchResponse]:
         """The answers of a watch as they come, until its member fails. Raises EtcdError."""
@@ -98,18 +94,16 @@ class Connection:
                 "/etcdserverpb.Watch/Watch", pb.WatchRequest(create=request).SerializeToString()
             ):
                 yield pb.WatchResponse.FromString(answer)
-        except _StatusError as error:
+        except (_StatusError, DecodeError) as error:
             raise self._fault(member, error) from error
-        except DecodeError as error:
-            raise self._fault(
-                member, _StatusError(INTERNAL, f"what it says is of no etcd: {error}")
-            ) from error
 
     async def close(self) -> None:
         for member in self._members:
             member.close()
 
-    def _fault(self, member: int, error: _StatusError) -> EtcdError:
+    def _fault(self, member: int, error: _StatusError | DecodeError) -> EtcdError:
+        if isinstance(error, DecodeError):
+            error = _StatusError(INTERNAL, f"what it says is of no etcd: {error}")
         failed = error.code in FAILED_OVER
         if failed and member == self._at:
             self._at = (member + 1) % len(self._members)
