@@ -98,6 +98,18 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """The report of a failure parses source. Python 3.11 keeps the depth of its parser once for all that is
+    parsed: if things are collected meanwhile, and one of them ends with an error whose traceback is parsed as
+    well, the first parse fails, and with it the whole run."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 @dataclass(frozen=True)
 class RealContainerd:
     """A running containerd. Containers made in it go below `cgroup_parent`, so that no cgroup is left
