@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
+import traceback
 from collections import Counter
 from pathlib import Path
 from time import monotonic
@@ -40,6 +41,7 @@ async def main(runs: int, first: int, seconds: int) -> int:
                     # Somebody did not recover in time.
                     counts["not finished"] += 1
                     print(number, *run.faults, repr(error), sep="; ", flush=True)
+                    traceback.print_exception(error)
                     break
                 found = faults(history)
                 counts["runs"] += 1

@@ -322,7 +322,7 @@ def _tls(settings: ServerSettings, authorities: Sequence[Path]) -> ssl.SSLContex
 async def _storage(settings: ServerSettings, encryption: Encryption | None) -> AsyncIterator[Storage]:
     """Raises StartError."""
     if settings.etcd.servers:
-        from podling.assemble.etcd import cluster_fault, open_etcd
+        from podling.assemble.etcd import cluster_fault, open_etcd, port_fault
 
         shared = await open_etcd(settings.etcd)
         try:
@@ -331,6 +331,8 @@ async def _storage(settings: ServerSettings, encryption: Encryption | None) -> A
             known = file.read_text() if file.exists() else ""
             if why := cluster_fault(known, found):
                 raise StartError(f"--etcd-servers: {why}; remove {file} if it is to be served")
+            if why := await port_fault(shared, settings.address, settings.port):
+                raise StartError(why)
             file.write_text(found)
             yield shared
             # The first server of a new cluster has made it meanwhile.

@@ -9,21 +9,25 @@ from typing import Any
 import podling.storage.etcd.etcd_pb2 as pb
 from podling.apiserver.kinds.kind import storage_key
 from podling.apiserver.protobuf.wire import MAGIC, decode
+from podling.apiserver.store.server_leases import PREFIX as MASTER_LEASES
 from podling.assemble.etcd_certificates import fault_of, tls_of
 from podling.assemble.settle import EtcdOptions
 from podling.machine.start import StartError
 from podling.model.codec import json
 from podling.model.errors import StatusError
+from podling.model.rules.service_endpoints import API_NAMESPACE, API_SERVICE
 from podling.model.scheme import RESOURCES
 from podling.model.types.meta import KubeObject
+from podling.model.types.service import Endpoints
 from podling.storage.etcd.connection import Connection, EtcdError, target
 from podling.storage.etcd.keys import AGREED
 from podling.storage.etcd.store import EtcdStorage, UnreadableError
 from podling.storage.etcd.store import open as open_store
-from podling.storage.interface import Record
+from podling.storage.interface import Record, Storage
 
 STATUS = "/etcdserverpb.Maintenance/Status"
 OLDEST = (3, 4)
+ENDPOINTS = f"/registry/endpoints/{API_NAMESPACE}/{API_SERVICE}"
 FORMAT, OURS = "/registry/storage.podling/format", 1
 """Which form podling's values have, if a podling has said so: a later one raises the number once it writes
 what this one cannot read. Nobody has yet."""
@@ -95,6 +99,23 @@ def cluster_fault(known: str, found: str) -> str:
         return ""
     there = f"holds another cluster, {found}," if found else "holds no cluster"
     return f"this etcd {there} and this data directory is of cluster {known}: nothing was changed"
+
+
+async def port_fault(storage: Storage, address: str, port: int) -> str:
+    """Why a server at `address` and `port` cannot be one of those that live; empty if it can. One that is
+    there as well under the same address is not looked at: it may be what this one was before."""
+    living = {one.key.removeprefix(MASTER_LEASES) for one in (await storage.list(MASTER_LEASES)).records}
+    record = await storage.get(ENDPOINTS)
+    if not (others := sorted(living - {address})) or record is None:
+        return ""
+    subsets = json.decode(record.value, Endpoints).subsets
+    theirs = next((one.port for subset in subsets for one in subset.ports), port)
+    if theirs == port:
+        return ""
+    return (
+        f"the API servers of this cluster ({', '.join(others)}) have port {theirs}, which all share, and "
+        f"this one was given --port {port}: nothing was changed"
+    )
 
 
 def plain(key: str, value: bytes) -> bytes:

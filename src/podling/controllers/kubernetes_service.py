@@ -69,7 +69,8 @@ class Servers:
 
 class KubernetesService:
     """The service `kubernetes` and its endpoints, once its namespace and a range for its address exist: the
-    first address of `cidr`. Anything else that is written into the service is corrected."""
+    first address of `cidr`. Anything else that is written into the service is corrected, the server's port
+    only the first time, as in Kubernetes: servers that were told different ports would write in turns."""
 
     name = "kubernetes-service"
 
@@ -91,6 +92,7 @@ class KubernetesService:
         self._ranges = ranges
         self._servers, self._port = servers, port
         self._wanted = service(first_address(cidr), port)
+        self._corrects_port = True
         namespaces.subscribe(self._began)
         ranges.subscribe(self._began)
         services.subscribe(self._changed)
@@ -111,10 +113,19 @@ class KubernetesService:
         if not addresses:
             # The last one leaves its address to pods that may outlive it, as in Kubernetes.
             return
-        written = await self._put(Endpoints, lambda known: endpoints(addresses, self._port, known))
-        in_order = [address.ip for address in written.subsets[0].addresses]
-        await self._put(EndpointSlice, lambda known: endpoint_slice(in_order, self._port, known))
+        written = await self._put(
+            Endpoints, lambda known: endpoints(addresses, self._port_beside(known), known)
+        )
+        (subset,) = written.subsets
+        in_order, port = [address.ip for address in subset.addresses], subset.ports[0].port
+        await self._put(EndpointSlice, lambda known: endpoint_slice(in_order, port, known))
+        self._corrects_port = False
         self._servers.publish(addresses)
+
+    def _port_beside(self, known: Endpoints | None) -> int:
+        """The port of the endpoints, where `known` ones stand."""
+        stand = known.subsets[0].ports if known and known.subsets else []
+        return stand[0].port if len(stand) == 1 and not self._corrects_port else self._port
 
     async def _put(self, type_: type[T], wanted: Callable[[T | None], T]) -> T:
         known: T | None = None
@@ -140,8 +151,10 @@ class KubernetesService:
             self.queue.add((API_NAMESPACE, API_SERVICE))
 
     def _is_right(self, found: Service) -> bool:
-        wanted = self._wanted.spec
-        return (found.spec.type, found.spec.ports) == (wanted.type, wanted.ports)
+        wanted, ports = self._wanted.spec, found.spec.ports
+        if not self._corrects_port:
+            ports = [replace(one, target_port=self._port) for one in ports]
+        return (found.spec.type, ports) == (wanted.type, wanted.ports)
 
 
 def service(address: str, port: int) -> Service:

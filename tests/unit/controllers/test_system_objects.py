@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from podling.controllers.bootstrap_tokens import INFO, ClusterInfo
 from podling.controllers.kubernetes_service import KubernetesService, Servers, endpoints
 from podling.controllers.system import (
     BELIEVED,
@@ -79,6 +81,34 @@ async def test_the_service_follows_the_port_of_the_server(cluster: Cluster) -> N
     await cluster.run(kubernetes_service(cluster, "192.0.2.1", 7443))
     (port,) = (await cluster.client.get(Service, "kubernetes", "default")).spec.ports
     assert (port.port, port.target_port) == (443, 7443)
+
+
+async def test_servers_of_different_ports_do_not_write_in_turns(cluster: Cluster) -> None:
+    """The last one to start says which it is, as in Kubernetes."""
+    of = cluster.informers.of
+    infos = of(ConfigMap, INFO[0])
+    await cluster.make(Namespace, INFO[0], "")
+    async with asyncio.timeout(20):
+        for host, port in (("192.0.2.1", 6443), ("192.0.2.2", 7443)):
+            servers = Servers("192.0.2.1", "192.0.2.2")
+            informers = of(Namespace), of(Service), of(ServiceCIDR)
+            url = f"https://{host}:{port}"
+            info = ClusterInfo(cluster.client, of(Namespace), infos, url, "of both")
+            made = KubernetesService(cluster.client, *informers, servers, port, "10.96.0.0/16")
+            await cluster.run(made, info)
+            servers.change(["192.0.2.1", "192.0.2.2"])
+            await cluster.settle()
+        # Who was told the other port looks again, as it does every ten seconds.
+        servers.change(["192.0.2.2"])
+        await cluster.settle()
+    (subset,) = (await cluster.client.get(Endpoints, "kubernetes", "default")).subsets
+    assert [port.port for port in subset.ports] == [7443]
+    slice = await cluster.client.get(EndpointSlice, "kubernetes", "default")
+    assert [port.port for port in slice.ports] == [7443]
+    (led_to,) = (await cluster.client.get(Service, "kubernetes", "default")).spec.ports
+    assert led_to.target_port == 7443
+    published = (await cluster.client.get(ConfigMap, INFO[1], INFO[0])).data
+    assert "https://192.0.2.2:7443" in published["kubeconfig"]
 
 
 async def test_who_is_believed_is_published_beside_what_others_have(cluster: Cluster, tmp_path: Path) -> None:
