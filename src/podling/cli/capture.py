@@ -59,7 +59,7 @@ def capture(
         raise click.UsageError(
             "packets are not for a terminal: give --write FILE, or pipe them into wireshark"
         )
-    name = pod.removeprefix("pod/").removeprefix("pods/")
+    name = of_cluster.pod_name(pod)
 
     with ExitStack() as ending:
         to = STANDARD_OUTPUT

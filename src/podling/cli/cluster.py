@@ -37,10 +37,22 @@ NOTHING = Asked()
 
 
 def asked_pods(namespace: str, name: str = "", selector: str = "") -> Asked:
-    """A pod, or those with these labels of a namespace, or of all."""
-    from podling.debug.container import pod_path
+    """A pod, or those with these labels of a namespace, or of all. A name that cannot be one ends the
+    command."""
+    from podling.debug.container import WishError, pod_path
 
-    return Asked(pod_path(namespace, name), {"labelSelector": selector} if selector else {})
+    try:
+        return Asked(pod_path(namespace, name), {"labelSelector": selector} if selector else {})
+    except WishError as error:
+        fail(str(error))
+
+
+def pod_name(given: str) -> str:
+    """The name in POD, pod/POD or pods/POD."""
+    name = given.removeprefix("pod/").removeprefix("pods/")
+    if not name:
+        raise click.UsageError("which pod? Its name is empty")
+    return name
 
 
 class Cluster(NamedTuple):

@@ -78,6 +78,7 @@ def _asked(context: click.Context, ask: Ask) -> list[str]:
 
     from podling.cli.cluster import kubeconfigs
     from podling.client import kubeconfig
+    from podling.debug.container import WishError
     from podling.model.errors import StatusError
     from podling.remote.pods import Cluster
 
@@ -93,7 +94,7 @@ def _asked(context: click.Context, ask: Ask) -> list[str]:
         files = kubeconfigs(context.params.get("file"))
         access = kubeconfig.read_merged(files, context.params.get("context") or "")
         return asyncio.run(answer(access))
-    except (kubeconfig.KubeconfigError, StatusError, OSError):
+    except (kubeconfig.KubeconfigError, StatusError, WishError, OSError):
         return []
 
 

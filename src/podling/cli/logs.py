@@ -85,7 +85,7 @@ def logs(
     if follow and previous:
         raise click.UsageError("--previous has ended, so that nothing is there to --follow")
 
-    names = [name.removeprefix("pod/").removeprefix("pods/") for name in pods]
+    names = [of_cluster.pod_name(name) for name in pods]
     namespace = "" if all_namespaces else cluster.namespace
     first = of_cluster.asked_pods(namespace, names[0] if names else "", selector)
 

@@ -32,7 +32,7 @@ def why(cluster: Cluster, pod: str, watch: bool, output: str | None) -> None:
 
     Exit 0 for a pod that is ready, 3 for one that is not.
     """
-    name = pod.removeprefix("pod/").removeprefix("pods/")
+    name = of_cluster.pod_name(pod)
 
     async def work(asked: remote.Cluster) -> int:
         from contextlib import aclosing

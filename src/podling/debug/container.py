@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from podling.model.types.pod import Pod
@@ -11,12 +12,6 @@ if TYPE_CHECKING:
 
 NAME = "debug"
 IMAGE = "busybox"
-
-
-def pod_path(namespace: str = "", name: str = "", subresource: str = "") -> str:
-    """Of the API: a pod, or the collection of those of a namespace, or of all."""
-    parts = ("/api/v1", f"namespaces/{namespace}" if namespace else "", "pods", name, subresource)
-    return "/".join(part for part in parts if part)
 
 
 class Wish(NamedTuple):
@@ -42,6 +37,20 @@ class Wish(NamedTuple):
 
 class WishError(ValueError):
     """What is asked for cannot be; the message says why and what to do."""
+
+
+def pod_path(namespace: str = "", name: str = "", subresource: str = "") -> str:
+    """Of the API: a pod, or the collection of those of a namespace, or of all. Raises WishError."""
+    parts = ("/api/v1", f"namespaces/{segment(namespace)}" if namespace else "", "pods", segment(name))
+    return "/".join(part for part in (*parts, subresource) if part)
+
+
+def segment(name: str) -> str:
+    """The name of an object as a part of a path. Raises WishError for one that no object has, and that might
+    lead to another, as kubectl does."""
+    if name in (".", "..") or "/" in name or "%" in name:
+        raise WishError(f'"{name}" is no name: it may not be "." or "..", nor contain "/" or "%"')
+    return quote(name, safe="")
 
 
 def free_name(pod: Pod) -> str:

@@ -15,7 +15,7 @@ import msgspec
 from podling.client.client import Client, WatchEvent, listed, watched
 from podling.client.https import HttpsTransport
 from podling.client.transport import JSON
-from podling.debug.container import pod_path
+from podling.debug.container import pod_path, segment
 from podling.debug.sessions import manager
 from podling.model.codec import json
 from podling.model.errors import StatusError
@@ -100,11 +100,13 @@ class Cluster:
         return msgspec.json.decode(said, type=_Review).status.allowed
 
     async def namespaces(self) -> list[str]:
-        found = listed(await self._call("GET", "/api/v1/namespaces")).items or ()
-        return [msgspec.json.decode(one, type=_Namespace).metadata.name for one in found]
+        return await self._names("/api/v1/namespaces")
 
     async def services(self, namespace: str) -> list[str]:
-        found = listed(await self._call("GET", f"/api/v1/namespaces/{namespace}/services")).items or ()
+        return await self._names(f"/api/v1/namespaces/{segment(namespace)}/services")
+
+    async def _names(self, path: str) -> list[str]:
+        found = listed(await self._call("GET", path)).items or ()
         return [msgspec.json.decode(one, type=_Namespace).metadata.name for one in found]
 
     async def labels_of_namespace(self, name: str) -> Mapping[str, str]:
@@ -115,7 +117,7 @@ class Cluster:
 
     async def _labels_now(self, name: str) -> Mapping[str, str]:
         try:
-            said = await self._call("GET", f"/api/v1/namespaces/{name}")
+            said = await self._call("GET", f"/api/v1/namespaces/{segment(name)}")
         except StatusError as error:
             if error.code not in (FORBIDDEN, NOT_FOUND):
                 raise
