@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ class Relay:
     server_port: int
     limit: int
     left: int
+    listening: socket.socket
     port: int = 0
     cut: int = 0
     ready: threading.Event = field(default_factory=threading.Event)
@@ -35,7 +37,7 @@ class Relay:
 
     async def serve(self, end: asyncio.Event) -> None:
         self.loop = asyncio.get_running_loop()
-        server = await asyncio.start_server(self._pass_on, "127.0.0.1", 0)
+        server = await asyncio.start_server(self._pass_on, sock=self.listening)
         self.port = server.sockets[0].getsockname()[1]
         self.ready.set()
         await end.wait()
@@ -86,9 +88,11 @@ class Relay:
 
 
 @contextmanager
-def relay(host: str, port: int, limit: int, times: int) -> Iterator[Relay]:
-    """While the block runs."""
-    made = Relay(host, port, limit, times)
+def relay(
+    host: str, port: int, limit: int, times: int, listening: socket.socket | None = None
+) -> Iterator[Relay]:
+    """While the block runs. `listening` is of another network if clients are there."""
+    made = Relay(host, port, limit, times, listening or socket.create_server(("127.0.0.1", 0)))
     with asyncio.Runner() as runner:
         loop, end = runner.get_loop(), asyncio.Event()
         thread = threading.Thread(target=lambda: runner.run(made.serve(end)))
@@ -103,13 +107,17 @@ def relay(host: str, port: int, limit: int, times: int) -> Iterator[Relay]:
 
 @contextmanager
 def through_relay(
-    cluster: Cluster, directory: Path, limit: int = sys.maxsize, times: int = 0
+    cluster: Cluster,
+    directory: Path,
+    limit: int = sys.maxsize,
+    times: int = 0,
+    listening: socket.socket | None = None,
 ) -> Iterator[tuple[Cluster, Relay]]:
     """The cluster, reached so."""
     config = yaml.safe_load(cluster.kubeconfig.read_text())
     server = urlsplit(config["clusters"][0]["cluster"]["server"])
     assert server.hostname and server.port
-    with relay(server.hostname, server.port, limit, times) as way:
+    with relay(server.hostname, server.port, limit, times, listening) as way:
         config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{way.port}"
         config["clusters"][0]["cluster"]["tls-server-name"] = server.hostname
         for user in config["users"]:
