@@ -267,21 +267,23 @@ def test_pastes_and_all_characters_pass_whole(
 
 
 def test_what_is_made_aside_ends_by_itself(cluster: Cluster, pod: str, screen: Callable[..., Screen]) -> None:
-    """A copy and a pod on a node, also if their clients are killed: --ttl is kept by the node."""
+    """A copy and a pod on a node, also if their clients are killed: --ttl is kept by the node, which is told
+    here that the time is up sooner."""
     node = cluster.node or cluster.kubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
-    copy = screen(pod, "--copy-to=brief", "--same-node", "--ttl=10", "--rm", "-c", "x", "-it")
-    on_node = screen(f"node/{node}", "--ttl=10", "--rm", "-it")
+    copy = screen(pod, "--copy-to=brief", "--same-node", "--ttl=600", "--rm", "-c", "x", "-it")
+    on_node = screen(f"node/{node}", "--ttl=600", "--rm", "-it")
     for session in (copy, on_node):
         session.until("Created pod ")
         session.until(PROMPT)
         session.program.kill(signal.SIGKILL)
     listed = json.loads(cluster.kubectl("get", "pods", "-o", "json"))["items"]
-    names = [one["metadata"]["name"] for one in listed]
-    (made,) = [name for name in names if name.startswith(f"node-debugger-{node}-")]
-    for name in ("brief", made):
-        cluster.kubectl(
-            "wait", "--for=jsonpath={.status.reason}=DeadlineExceeded", f"pod/{name}", "--timeout=60s"
-        )
+    specs = {one["metadata"]["name"]: one["spec"] for one in listed}
+    (made,) = [name for name in specs if name.startswith(f"node-debugger-{node}-")]
+    assert [specs[name]["activeDeadlineSeconds"] for name in ("brief", made)] == [600, 600]
+    assert specs[made]["terminationGracePeriodSeconds"] == 1
+    ended = "--for=jsonpath={.status.reason}=DeadlineExceeded"
+    cluster.kubectl("patch", "pod", "brief", made, "-p", '{"spec": {"activeDeadlineSeconds": 1}}')
+    cluster.kubectl("wait", ended, "pod/brief", f"pod/{made}", "--timeout=60s")
 
 
 def test_a_step_that_fails_is_held_open(cluster: Cluster, pod: str, screen: Callable[..., Screen]) -> None:
@@ -404,13 +406,20 @@ def test_a_fleet_is_audited_in_one_command(cluster: Cluster, tmp_path: Path) -> 
     spec = {"terminationGracePeriodSeconds": 0, "containers": [app], **node}
     ended = {**spec, "restartPolicy": "Never", "containers": [{**app, "command": ["true"]}]}
     pods = [(f"fleet-{number}", spec) for number in range(6)] + [("fleet-ended", ended)]
-    for name, one in pods:
-        metadata = {"name": name, "labels": {"fleet": "yes"}}
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": one}
-        cluster.kubectl("create", "--validate=false", "-f", "-", input=json.dumps(pod))
+    items = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "labels": {"fleet": "yes"}},
+            "spec": one,
+        }
+        for name, one in pods
+    ]
+    listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    cluster.kubectl("create", "--validate=false", "-f", "-", input=listed)
+    running = [f"pod/{name}" for name, _ in pods[:-1]]
+    cluster.kubectl("wait", "--for=condition=Ready", *running, "--timeout=60s")
     cluster.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/fleet-ended", "--timeout=60s")
-    for name, _ in pods[:-1]:
-        cluster.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=60s")
     script = "hostname; test $(hostname) != fleet-3 || exit 9"
     asked = ["-l", "fleet=yes", "--parallel=3", f"--save={tmp_path}", "-o", "json", "--", "sh", "-c", script]
     done = cluster.debug(*asked)

@@ -19,6 +19,8 @@ DEBUGGED_IN = "podling.dev/debug-container"
 PROBES = {"liveness": "livenessProbe", "readiness": "readinessProbe", "startup": "startupProbe"}
 SERVERS_OWN = ("nodeName", "ephemeralContainers", "priority", "preemptionPolicy")
 NODE_CONTAINER = "debugger"
+GRACE = 1
+"""Seconds that a pod on a node has to end when its time is up."""
 SHELL = ("sh",)
 ALL = "*"
 STANDARDS = ("baseline", "restricted")
@@ -126,6 +128,9 @@ def node_pod(
         if has_files(profile):
             spec["volumes"] = [FILES]
             container["volumeMounts"] = [{"name": FILES["name"], "mountPath": FILES_AT}]
+    if ttl:
+        # A shell does not heed what asks it to end, and would be there for half a minute more.
+        spec["terminationGracePeriodSeconds"] = GRACE
     metadata = {"name": name, "namespace": namespace, "labels": {MANAGER: "podling-debug"}}
     whole = {
         "apiVersion": "v1",
