@@ -44,15 +44,16 @@ class Noted(Stalls):
 
 
 def spin(seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    """Of processor time, which is what the watchdog looks by, however busy the machine is."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
         pass
 
 
 def keep_the_interpreter() -> None:
     """Calls that let no other thread run."""
-    end = time.monotonic() + 0.3
-    while time.monotonic() < end:
+    end = time.thread_time() + 0.3
+    while time.thread_time() < end:
         sum(itertools.repeat(1, 15_000_000))
 
 
@@ -83,8 +84,11 @@ def test_what_computes_too_long_is_named_with_its_request(
     caplog: pytest.LogCaptureFixture, hold: Callable[[], object]
 ) -> None:
     took, told = stalled(hold, Asked("GET", "/api/v1/pods"))
-    assert took * 0.3 <= told <= took + 0.5
-    (line,) = [record.getMessage() for record in caplog.records if record.name == "podling.process.watchdog"]
+    # It knows of what it has itself seen, which is less where the machine lets neither thread run.
+    assert watchdog.LIMIT <= told <= took + 0.5
+    lines = [record.getMessage() for record in caplog.records if record.name == "podling.process.watchdog"]
+    # On a busy machine it may have been told of while it was held, too.
+    line = lines[-1]
     assert line.startswith("the loop was held for ")
     assert "'GET' '/api/v1/pods': " in line
     assert "test_watchdog.py" in line
@@ -105,9 +109,8 @@ def test_what_waits_too_long_is_told_of_while_it_does(
 
 def test_a_path_is_told_of_in_part_and_in_ascii(caplog: pytest.LogCaptureFixture) -> None:
     stalled(lambda: spin(0.3), Asked("GET", "/\n\x1b[2J" + "x" * 100_000))
-    (line,) = [record.getMessage() for record in caplog.records if record.name == "podling.process.watchdog"]
-    assert "\n" not in line and "\x1b" not in line
-    assert len(line) < 2000
+    lines = [record.getMessage() for record in caplog.records if record.name == "podling.process.watchdog"]
+    assert lines and not any("\n" in line or "\x1b" in line or len(line) >= 2000 for line in lines)
 
 
 class Loop:
