@@ -20,6 +20,8 @@ from typing import NamedTuple, Protocol
 
 _log = logging.getLogger(__name__)
 
+MOST_DIRECTORIES = 4096
+"""Directories of keys whose watchers are remembered."""
 
 MIGRATING = "/registry/storage.podling/migration"
 """The key that a store has while it is the target of a migration that is not complete: nobody serves from it.
@@ -208,15 +210,15 @@ class Watchers:
         self._numbers = itertools.count()
         self._under: dict[str, list[int]] = {}
         """The numbers of those with a prefix."""
-        self._lengths: tuple[int, ...] = ()
-        """Of the prefixes. There are fewer of them than prefixes, and each write looks for its watchers."""
+        self._found: dict[str, tuple[int, ...]] = {}
+        """The numbers of those with a key in a directory, which writes have looked for."""
         self._awaited: dict[asyncio.Future[None], int] = {}
 
     def add(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
         number = next(self._numbers)
         self._watchers[number] = (prefix, watcher)
         self._under.setdefault(prefix, []).append(number)
-        self._lengths = (*{len(one) for one in self._under},)
+        self._found.clear()
 
         def end() -> None:
             if self._watchers.pop(number, None) is None:
@@ -224,7 +226,7 @@ class Watchers:
             self._under[prefix].remove(number)
             if not self._under[prefix]:
                 del self._under[prefix]
-                self._lengths = (*{len(one) for one in self._under},)
+            self._found.clear()
 
         return end
 
@@ -242,9 +244,8 @@ class Watchers:
         was ended is not called any more."""
         found: dict[int, list[Event]] = {}
         for event in events:
-            for length in self._lengths:
-                for number in self._under.get(event.key[:length], ()):
-                    found.setdefault(number, []).append(event)
+            for number in self._watching(event.key):
+                found.setdefault(number, []).append(event)
         for number in sorted(found):
             if (watching := self._watchers.get(number)) is None:
                 continue
@@ -257,3 +258,18 @@ class Watchers:
         for reached, awaited in self._awaited.items():
             if awaited <= revision and not reached.done():
                 reached.set_result(None)
+
+    def _watching(self, key: str) -> tuple[int, ...]:
+        """The numbers of those who watch a key. Each write asks, and a prefix that ends where a directory
+        does is one of all its keys or of none: that is kept."""
+        directory = key[: key.rfind("/") + 1]
+        found = self._found.get(directory)
+        if found is None:
+            under = (numbers for prefix, numbers in self._under.items() if key.startswith(prefix))
+            found = tuple(itertools.chain.from_iterable(under))
+            longer = (one for one in self._under if len(one) > len(directory) and one.startswith(directory))
+            if not any(longer):
+                if len(self._found) >= MOST_DIRECTORIES:
+                    self._found.clear()
+                self._found[directory] = found
+        return found
