@@ -261,16 +261,14 @@ def is_aside() -> bool:
     return _aside.is_here
 
 
-def hold_aside(turns: int) -> None:
-    """Have the work of `aside` wait for so many turns of the loop: a short request has come that takes as
-    many to be answered."""
-    _aside.hold(turns)
+hold_aside = _aside.hold
+"""Have the work of `aside` wait for so many turns of the loop: a short request has come that takes as many to
+be answered."""
 
 
-def give_way() -> None:
-    """For work of `aside`, to be called before whatever holds Python's lock for 0.1 ms and more: lets short
-    requests be answered first. Elsewhere it does nothing."""
-    _aside.give_way()
+give_way = _aside.give_way
+"""For work of `aside`, to be called before whatever holds Python's lock for 0.1 ms and more: lets short
+requests be answered first. Elsewhere it does nothing."""
 
 
 def giving_way(work: Callable[P, T]) -> Callable[P, T]:
@@ -283,8 +281,13 @@ def giving_way(work: Callable[P, T]) -> Callable[P, T]:
     return after_others
 
 
-def paced(items: Iterable[T]) -> Iterator[T]:
+def paced(items: Iterable[T]) -> Iterable[T]:
     """The items; work of `aside` gives way after each PACE of them."""
+    # Most objects have none of most things.
+    return _paced(items) if items else ()
+
+
+def _paced(items: Iterable[T]) -> Iterator[T]:
     for number, item in enumerate(items):
         if number % PACE == 0:
             give_way()

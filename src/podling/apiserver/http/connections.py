@@ -164,6 +164,7 @@ class Connection(web.RequestHandler):
             if size <= A_PIECE:
                 self._turns.let_pass(BEGINNING)
                 hold_aside(ANSWERING)
+                return
         elif data and not is_body and not self._close:
             # Nothing at all is what aiohttp goes on with itself when a body has been read.
             self._head_is(self._head + len(data))

@@ -87,16 +87,11 @@ def read_request(
     path, _, query = target.partition("?")
     if len(path) <= LONGEST_JUDGED and "%" in path and _BROKEN_ESCAPE.search(path):
         return None
-    return Request(
-        arrived.method,
-        path,
-        query,
-        headers,
-        certificate=certificate,
-        remote=address,
-        read=partial(_body, arrived, body_seconds) if arrived.can_read_body else None,
-        pieces=partial(_pieces, arrived) if arrived.can_read_body else None,
-    )
+    request = Request(arrived.method, path, query, headers, certificate=certificate, remote=address)
+    if arrived.can_read_body:
+        request.read = partial(_body, arrived, body_seconds)
+        request.pieces = partial(_pieces, arrived)
+    return request
 
 
 def _text(value: str) -> str:

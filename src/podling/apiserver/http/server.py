@@ -132,13 +132,15 @@ class _Server:
             return not_http()
         response = await self._handle(request)
         body = response.body
-        if isinstance(body, AsyncGenerator):
+        # Of the usual answer this is all that is asked of it: `AsyncGenerator` is asked for slowly.
+        if not isinstance(body, bytes) and isinstance(body, AsyncGenerator):
             # Before it ends the body may be on its way to whoever answers.
             answer = await self._stream(arrived, response, body)
             if arrived.can_read_body and not await discarded(arrived):
                 answer.force_close()
             return answer
-        if is_unread := arrived.can_read_body and not await discarded(arrived):
+        # Nothing of a body comes after a head that announces none.
+        if is_unread := request.read is not None and arrived.can_read_body and not await discarded(arrived):
             response.headers["Connection"] = "close"
         if not isinstance(body, bytes):
             return await body.run(arrived)
@@ -230,10 +232,11 @@ class _Whole:
 def head_of(response: Response, length: int) -> bytes:
     """Status line, headers and the empty line after them. Raises ValueError for a header with a
     line break."""
-    lines = [f"{name}: {value}\r\n" for name, value in response.headers.items()]
-    text = "".join(lines)
-    if text.count("\n") != len(lines) or text.count("\r") != len(lines) or "\0" in text:
+    text = "\r\n".join(map(": ".join, response.headers.items()))
+    breaks = max(0, len(response.headers) - 1)
+    if text.count("\n") != breaks or text.count("\r") != breaks or "\0" in text:
         raise ValueError("a header has a line break in it")
+    text = f"{text}\r\n" if text else ""
     opening = _opening(response.status, response.content_type, int(time.time()))
     if response.status == NO_CONTENT:
         return f"{opening}{text}\r\n".encode()

@@ -162,6 +162,8 @@ def _validate_name(meta: ObjectMeta, rule: NameRule, prefix: Prefix, *, namespac
 
 def _validate_owners(owners: list[OwnerReference]) -> list[Cause]:
     causes: list[Cause] = []
+    if not owners:
+        return causes
     path = "metadata.ownerReferences"
     for owner in owners:
         _, _, version = owner.api_version.rpartition("/")

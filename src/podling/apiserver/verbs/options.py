@@ -60,6 +60,8 @@ def number(text: str) -> int:
 def check_write(query: Query, options_kind: str, *, applies: bool | None = None) -> bool:
     """Whether a write is a dry run. `applies`: for a patch, whether it is a configuration to apply. Raises
     StatusError 422 with every fault of the options of this kind."""
+    if not query and not applies:
+        return False
     faults = []
     if applies and not field_manager(query):
         faults.append(required("fieldManager", "is required for apply patch"))

@@ -57,9 +57,16 @@ class Scope(msgspec.Struct, frozen=True, dict=True):
         """How what is written here is shown to webhooks and policies."""
         return forms_of(self.store.kind, self.alike, self.subresource)
 
-    @property
+    @cached_property
     def resource(self) -> Resource:
         return self.store.kind.resource
+
+    @cached_property
+    def target(self) -> str:
+        """What is written through this endpoint, as admission plugins name what they handle."""
+        resource = self.resource
+        target = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+        return f"{target}/{self.subresource.name}" if self.subresource else target
 
     @property
     def part(self) -> Part[Any] | None:
@@ -191,7 +198,6 @@ class RequestAdmission(msgspec.Struct, frozen=True):
             if self.context.info.verb == "deletecollection":
                 # What is deleted is not named, and webhooks are told as little.
                 name = ""
-        target = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
         return Attributes(
             self.operation,
             resource,
@@ -199,7 +205,7 @@ class RequestAdmission(msgspec.Struct, frozen=True):
             namespace,
             name,
             self.context.user,
-            f"{target}/{subresource}" if subresource else target,
+            scope.target,
             self,
             self.dry_run,
             self.context.info.name,
