@@ -14,7 +14,7 @@ __all__ = ["cluster", "kubernetes_cluster"]
 
 PAUSE = "podling.test/pause:1"
 WAYS = ("exec", "container")
-BIG = 192 * 1024 * 1024
+BIG = 64 * 1024 * 1024
 
 
 @pytest.fixture(scope="module")
