@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from podling.cli import cluster as of_cluster
@@ -247,6 +248,7 @@ def test_sessions(run: Callable[..., Result]) -> None:
         "debug",
         "old",
     ]
+    assert yaml.safe_load(run(cluster, "sessions", "-o", "yaml").output)[1]["container"] == "old"
     assert "NODE" in run(cluster, "sessions", "-o", "wide").output.splitlines()[0]
     cluster.asked.clear()
     run(cluster, "sessions", "--all-namespaces")
@@ -256,5 +258,6 @@ def test_sessions(run: Callable[..., Result]) -> None:
 def test_why(run: Callable[..., Result]) -> None:
     ready = FakeCluster(pod("web", **READY))
     assert json.loads(run(ready, "why", "web", "--output", "json").output)["is_ready"] is True
+    assert yaml.safe_load(run(ready, "why", "web", "-o", "yaml").output)["is_ready"] is True
     watched = run(ready, "why", "web", "--watch")
     assert watched.exit_code == 0 and watched.output.startswith("\x1b[H\x1b[2Jweb is ready.")
