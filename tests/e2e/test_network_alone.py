@@ -220,7 +220,7 @@ def test_what_is_explained_is_what_the_kernel_has(proxied: Alone) -> None:
     for what in (f"{address}:80", "told"):
         shown = proxied.run(*command, what)
         assert f"{address}:80/TCP (tcp) leads to 2" in shown
-        rule = f"vips {{ {address} . tcp . 80 : goto cluster2 }}"
+        rule = f"vips {{ {address} . tcp . 80 : 2:0 }}"
         assert any(rule in line and "as it is in the kernel" in line for line in shown.splitlines())
     assert "connections are refused" in proxied.run(*command, f"{address}:81")
 

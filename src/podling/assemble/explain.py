@@ -50,11 +50,11 @@ async def _slices(client: Client, service: Service) -> Sequence[EndpointSlice]:
     return (await client.list(EndpointSlice, meta.namespace, label_selector=selector)).items
 
 
-def in_kernel(shape: Shape, of_map: str, key: str) -> str:
+def in_kernel(shape: Shape, name: str, key: str) -> str:
     table = f"{shape.family.name} {shape.table}"
     try:
-        found = program(f"get element {table} {of_map} {{ {key} }}\n")
+        found = program(f"get element {table} {name} {{ {key} }}\n")
     except NftError as error:
         return "what only root may see" if DENIED in str(error) else ""
-    match = re.search(rf"{re.escape(key)} : ([^}}]*?) }}", found)
+    match = re.search(r"elements = \{ ([^}]*?) \}", found)
     return match[1] if match else ""

@@ -22,10 +22,10 @@ from podling.network.services import (
     is_proxied,
     service_of,
 )
-from podling.network.table import Shape, verdicts
+from podling.network.table import Shape, rules
 
 Look = Callable[[Shape, str, str], str]
-"""What the kernel has in a map at a key of a table; empty for nothing."""
+"""The element that the kernel has in a map or set of a table at a key; empty for none."""
 
 
 class Cluster:
@@ -142,13 +142,12 @@ def _shown(
         if shape is None:
             yield f"    there is no table of {frontend.family} here"
             continue
-        for (of_map, element), wanted in verdicts(frontend, behind, shape).items():
-            there = look(shape, of_map, element)
+        for of, place, wanted in rules(frontend, behind, shape):
+            there = look(shape, of, place)
             state = (
                 "as it is in the kernel" if there == wanted else f"but the kernel has {there or 'nothing'}"
             )
-            table = f"{shape.family.name} {shape.table}"
-            yield f"    rule: {of_map} {{ {element} : {wanted} }} of table {table}, {state}"
+            yield f"    rule: {of} {{ {wanted} }} of table {shape.family.name} {shape.table}, {state}"
 
 
 def _outcome(behind: Behind) -> str:

@@ -4,15 +4,21 @@ There is one map for all endpoints of a protocol, and a chain for each *number* 
 for a service or an endpoint: a change is a few elements of maps, whatever the number of services
 (docs/decisions/068). Services with session affinity or source ranges have chains of their own.
 
-    vips           address . protocol . port → goto CHAIN
+    vips           address . protocol . port → number of a chain
+    goals          number of a chain → goto CHAIN
     tcp-endpoints  address . port . index → address . port
-    refused        address . protocol . port → reject or drop
-    nodeports, nodeport-tcp-endpoints, refused-nodeports: the same without the first address
+    own            address . protocol . port → goto CHAIN, of those that have chains of their own
+    nodeports, node-goals, nodeport-tcp-endpoints, node-own: the same without the first address
     local-tcp-endpoints, …: those of this node, for services that keep the clients' addresses
+    refused, dropped  address . protocol . port; refused-nodeports, dropped-nodeports without the address
     cluster-ips, hairpin: sets
 
 Chain `e3` picks one of three endpoints: `dnat to (address . port . random index below 3) @tcp-endpoints`.
 Those with `node-` do it for node ports, whose keys have no address; `l3` takes endpoints of this node.
+
+The number of a chain waits in the packet's priority from one map to the next. A verdict in the map of
+addresses would need no second map, but the kernel follows all verdicts of a table whenever one of them
+changes, and the number of a service's endpoints changes often (docs/decisions/132).
 
 Maps and sets have `typeof` in place of `type`, and no rule has a map of its own: nft 1.0.6 crashes where such
 are in a table, also another's, that nft 1.1 has made.
@@ -22,7 +28,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -33,6 +40,10 @@ MARK = "0x4000"
 """The bit of a packet's mark that says to masquerade it: kube-proxy's."""
 PROTOCOLS = ("tcp", "udp", "sctp")
 """Each has maps of its own: nft 1.0.6 cannot read a map back whose data is a port of any protocol."""
+NUMBERS = {"cluster": 0, "outside": 0x4000, "local": 0x8000, "own": 0xC000}
+"""Of chains by their way, without the numbers of endpoints."""
+MOST = 0x3FFF
+"""Endpoints that a frontend can lead to."""
 REFUSING_PRIORITY = -20
 """Before the filters of others, so that they do not drop what is to be refused aloud."""
 
@@ -115,6 +126,8 @@ class ServiceTable:
             if chain not in self._shared:
                 self._shared.add(chain)
                 script.chain(chain, shared_chain(chain, self.shape))
+                if (goal := _goal(chain))[1]:
+                    script.add(goal, f"goto {chain}")
         for name, definition in new.sets.items():
             if name not in old.sets:
                 script.own_set(name, definition)
@@ -202,7 +215,7 @@ class Script:
         for verb, places in (("delete", self._removed), ("add", self._added)):
             by_map: dict[str, list[str]] = {}
             for (name, key), value in places.items():
-                by_map.setdefault(name, []).append(f"{key} : {value}" if value else key)
+                by_map.setdefault(name, []).append(_element(key, value))
             lines += [
                 f"{verb} element {self._table} {name} {{ {', '.join(elements)} }}"
                 for name, elements in by_map.items()
@@ -220,17 +233,28 @@ def replacement(shape: Shape) -> str:
     # At the end of the way: a process of the machine hears of a refusal there, as of a port that nobody has.
     # At loopback nftables does not lead to node ports, so it does not refuse there either.
     local = f"fib daddr type local {ip} daddr != {family.loopback}"
-    nodeports = f"ct state new {local} meta l4proto . th dport vmap @refused-nodeports; "
+    port = "meta l4proto . th dport"
+    nodeports = "".join(
+        f" ct state new {local} {port} @{name}-nodeports {verdict};"
+        for name, verdict in (("refused", "goto say-no"), ("dropped", "drop"))
+    )
     unused = [f"    {ip} daddr {shape.services} drop"] if shape.services else []
     lines = [
         f"table {table} {{}}",
         f"delete table {table}",
         f"table {table} {{",
-        *(f"  map {name} {{ typeof {where} : verdict; }}" for name in ("vips", "refused")),
         *(
-            f"  map {name} {{ typeof meta l4proto . th dport : verdict; }}"
-            for name in ("nodeports", "refused-nodeports")
+            f"  map {name} {{ typeof {key} : {value}; }}"
+            for names, key in (
+                (("vips", "goals", "own"), where),
+                (("nodeports", "node-goals", "node-own"), port),
+            )
+            for name, key, value in zip(
+                names, (key, "meta priority", key), ("meta priority", "verdict", "verdict"), strict=True
+            )
         ),
+        *(f"  set {name} {{ typeof {where}; }}" for name in ("refused", "dropped")),
+        *(f"  set {name}-nodeports {{ typeof {port}; }}" for name in ("refused", "dropped")),
         *(
             f"  map {maps}{protocol}-endpoints {{ typeof {address}{protocol} dport . numgen random mod 65536"
             f" : {ip} daddr . {protocol} dport; }}"
@@ -247,11 +271,13 @@ def replacement(shape: Shape) -> str:
         # The kernel limits how often it tells by ICMP: clients that come often would wait (decision 086).
         "  chain say-no { meta l4proto tcp reject with tcp reset; reject; }",
         "  chain services {",
-        f"    {where} vmap @vips",
-        f"    {local} meta l4proto . th dport vmap @nodeports",
+        # Of a key that is not there nothing more of the rule is done.
+        f"    meta priority set {where} map @vips meta priority vmap @goals",
+        f"    {local} meta priority set {port} map @nodeports meta priority vmap @node-goals",
         "  }",
         "  chain refusing {",
-        f"    {where} vmap @refused",
+        f"    {where} @refused goto say-no",
+        f"    {where} @dropped drop",
         f"    {ip} daddr @cluster-ips goto say-no",
         *unused,
         "  }",
@@ -259,7 +285,7 @@ def replacement(shape: Shape) -> str:
         "  chain nat-output { type nat hook output priority -100; jump services; }",
         *(
             f"  chain {hook} {{ type filter hook {hook} priority {REFUSING_PRIORITY};"
-            f" ct state new jump refusing; {more}}}"
+            f" ct state new jump refusing;{more} }}"
             for hook, more in (("input", nodeports), ("forward", ""), ("output", ""))
         ),
         "  chain postrouting {",
@@ -279,14 +305,13 @@ def removal(shape: Shape) -> str:
 
 def shared_chain(name: str, shape: Shape) -> tuple[str, ...]:
     """The rules of a chain that is for all services with the same numbers of endpoints: `e3`, `l3`,
-    `cluster3`, `outside3`, `local3-1`, and the same with `node-` before it."""
+    `cluster3`, `outside3`, `local3-1`, and the same with `node-` before it; `own`."""
     ip = shape.family.name
-    kind = name.removeprefix("node-")
-    prefix = name[: len(name) - len(kind)]
+    prefix, way, number, of_node = _split(name)
     maps, address = ("nodeport-", "") if prefix else ("", f"{ip} daddr . ")
-    way = kind.rstrip("0123456789-")
-    number, _, of_node = kind.removeprefix(way).partition("-")
     masquerade = f"meta mark set meta mark | {MARK}"
+    # The network's queues shall not take the number of the chain for the packet's priority.
+    reset = "meta priority set 0"
     match way:
         case "e" | "l":
             maps += "local-" if way == "l" else ""
@@ -295,11 +320,13 @@ def shared_chain(name: str, shape: Shape) -> tuple[str, ...]:
                 f" . numgen random mod {number} map @{maps}{protocol}-endpoints"
                 for protocol in PROTOCOLS
             )
+        case "own":
+            return (f"{address}meta l4proto . th dport vmap @{prefix}own",)
         case "cluster":
             marks = (f"{ip} saddr != {shape.pods} {masquerade}",) if shape.pods else ()
-            return (*marks, f"goto {prefix}e{number}")
+            return (reset, *marks, f"goto {prefix}e{number}")
         case "outside":
-            return (masquerade, f"goto {prefix}e{number}")
+            return (reset, masquerade, f"goto {prefix}e{number}")
     inside: tuple[str, ...] = ()
     if number != "0":
         of_pods = (f"{ip} saddr {shape.pods} goto {prefix}e{number}",) if shape.pods else ()
@@ -308,7 +335,24 @@ def shared_chain(name: str, shape: Shape) -> tuple[str, ...]:
             f"fib saddr type local {masquerade}",
             f"fib saddr type local goto {prefix}e{number}",
         )
-    return (*inside, *((f"goto {prefix}l{of_node}",) if of_node != "0" else ()))
+    return (reset, *inside, *((f"goto {prefix}l{of_node}",) if of_node != "0" else ()))
+
+
+@lru_cache(maxsize=1024)
+def _goal(name: str) -> tuple[str, str]:
+    """The map that leads to a shared chain, and its number as nftables writes a packet's priority; that is
+    empty for `e3` and `l3`."""
+    prefix, way, number, of_node = _split(name)
+    at = f"{NUMBERS[way] | int(number or 0):x}:{int(of_node or 0):x}" if way in NUMBERS else ""
+    return f"{prefix}goals", at
+
+
+def _split(name: str) -> tuple[str, str, str, str]:
+    """`node-local3-1` → `node-`, `local`, `3`, `1`."""
+    kind = name.removeprefix("node-")
+    way = kind.rstrip("0123456789-")
+    number, _, of_node = kind.removeprefix(way).partition("-")
+    return name[: len(name) - len(kind)], way, number, of_node
 
 
 def _placed(before: Behind | None, wanted: Behind | None) -> Behind | None:
@@ -351,33 +395,30 @@ def _parts(frontend: Frontend, behind: Behind | None, shape: Shape) -> _Parts:
     if behind is None:
         return _NOTHING
     address, protocol, port = frontend.address, frontend.protocol, frontend.port
-    prefix, maps = ("", "") if address else ("node-", "nodeport-")
+    prefix, maps, ports = ("", "", "") if address else ("node-", "nodeport-", "-nodeports")
     key = f"{address} . {protocol} . {port}" if address else f"{protocol} . {port}"
-    verdicts, refusals = ("vips", "refused") if address else ("nodeports", "refused-nodeports")
     members = [("hairpin", f"{one} . {one}") for one in behind.hairpin]
     if behind.way == "cluster":
         members.append(("cluster-ips", address))
     start = f"{address} . {port}" if address else f"{port}"
+    endpoints, local = behind.endpoints[:MOST], behind.local[:MOST]
     elements = {
         (f"{maps}{of_node}{protocol}-endpoints", f"{start} . {index}"): f"{ip} . {number}"
-        for of_node, backends in (("", behind.endpoints), ("local-", behind.local))
+        for of_node, backends in (("", endpoints), ("local-", local))
         for index, (ip, number) in enumerate(backends)
     }
     if behind.refusal:
-        elements[refusals, key] = "drop" if behind.refusal == "drop" else "goto say-no"
-    numbers = f"{len(behind.endpoints)}"
-    if behind.way == "local":
-        numbers += f"-{len(behind.local)}"
+        elements[("dropped" if behind.refusal == "drop" else "refused") + ports, key] = ""
+    if not endpoints and not local:
+        return _Parts(elements, tuple(members), {}, {}, ())
+    numbers = f"{len(endpoints)}" + (f"-{len(local)}" if behind.way == "local" else "")
     shared = [f"{prefix}{behind.way}{numbers}"]
-    if behind.endpoints:
-        shared.insert(0, f"{prefix}e{len(behind.endpoints)}")
-    if behind.local:
-        shared.insert(0, f"{prefix}l{len(behind.local)}")
+    if endpoints:
+        shared.insert(0, f"{prefix}e{len(endpoints)}")
+    if local:
+        shared.insert(0, f"{prefix}l{len(local)}")
     chains: dict[str, tuple[str, ...]] = {}
     sets: dict[str, str] = {}
-    if not behind.endpoints and not behind.local:
-        return _Parts(elements, tuple(members), {}, {}, ())
-    goal = shared[-1]
     if behind.affinity or behind.sources:
         goal = f"own-{_short(frontend)}"
         opening: tuple[str, ...] = ()
@@ -388,14 +429,24 @@ def _parts(frontend: Frontend, behind: Behind | None, shape: Shape) -> _Parts:
             chains[goal] = (*opening, *chains[goal])
         else:
             chains[goal] = (*opening, f"goto {shared[-1]}")
-    elements[verdicts, key] = f"goto {goal}"
+        elements[f"{prefix}own", key] = f"goto {goal}"
+        shared.append(f"{prefix}own")
+    elements["vips" if address else "nodeports", key] = _goal(shared[-1])[1]
     return _Parts(elements, tuple(members), chains, sets, tuple(shared))
 
 
-def verdicts(frontend: Frontend, behind: Behind, shape: Shape) -> dict[tuple[str, str], str]:
-    """What the table has for a frontend in the maps where packets begin: map and key → verdict."""
-    elements = _parts(frontend, behind, shape).elements
-    return {place: value for place, value in elements.items() if not place[0].endswith("-endpoints")}
+def rules(frontend: Frontend, behind: Behind, shape: Shape) -> Iterator[tuple[str, str, str]]:
+    """What the table has for a frontend where packets begin: map or set, the key of an element, and the whole
+    element as nftables writes it."""
+    parts = _parts(frontend, behind, shape)
+    goals = {_goal(name): f"goto {name}" for name in parts.shared[-1:]}
+    for (name, key), value in {**parts.elements, **goals}.items():
+        if not name.endswith("-endpoints"):
+            yield name, key, _element(key, value)
+
+
+def _element(key: str, value: str) -> str:
+    return f"{key} : {value}" if value else key
 
 
 def _short(what: object) -> str:

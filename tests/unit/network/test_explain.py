@@ -55,25 +55,28 @@ def cluster(one: Service, of_it: list[EndpointSlice]) -> Cluster:
 
 
 def kernel(has: dict[tuple[str, str], str]) -> Any:
-    return lambda shape, of_map, key: has.get((of_map, key), "")
+    return lambda shape, name, key: has.get((name, key), "")
 
 
 def test_endpoints_and_rules() -> None:
     it = cluster(service(), slices(endpoint(2), endpoint(3, node="n2"), endpoint(4, ready=False)))
-    has = {("vips", f"{ADDRESS} . tcp . 80"): "goto cluster2"}
+    vip, goal = f"{ADDRESS} . tcp . 80 : 2:0", "2:0 : goto cluster2"
+    has = {("vips", f"{ADDRESS} . tcp . 80"): vip, ("goals", "2:0"): goal}
     assert explain_address(it, ADDRESS, 80, SHAPES, kernel(has)) == [
         "default/web:",
         f"  {ADDRESS}:80/TCP (http) leads to 2",
         "    10.64.0.2:8080 (pod web-2), here",
         "    10.64.0.3:8080 (pod web-3), on n2",
         "    not used, it is not ready: 10.64.0.4:8080 (pod web-4), here",
-        f"    rule: vips {{ {ADDRESS} . tcp . 80 : goto cluster2 }} of table ip test, as it is in the kernel",
+        f"    rule: vips {{ {vip} }} of table ip test, as it is in the kernel",
+        f"    rule: goals {{ {goal} }} of table ip test, as it is in the kernel",
     ]
     by_name = explain_service(it, KEY, SHAPES, kernel({}))
     assert by_name[1] == f"  {ADDRESS}:80/TCP (http) leads to 2"
-    assert by_name[-1].endswith(
-        "nodeports { tcp . 30080 : goto node-outside2 } of table ip test, but the kernel has nothing"
-    )
+    assert by_name[-2:] == [
+        f"    rule: {one} of table ip test, but the kernel has nothing"
+        for one in ("nodeports { tcp . 30080 : 4002:0 }", "node-goals { 4002:0 : goto node-outside2 }")
+    ]
     assert explain_address(it, NODE, 30080, SHAPES, kernel({}))[1:3] == [
         "  node port 30080/TCP (http) leads to 2",
         "    at 127.0.0.1 to 2, passed on by podling itself",

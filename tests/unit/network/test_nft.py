@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import socket
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -59,8 +61,9 @@ WAYS = [
 def rules(listing: str) -> list[str]:
     """Without the places of endpoints in their maps."""
     return sorted(
-        re.sub(r" \. \d+ : ", " : ", line.strip(" \t,").removeprefix("elements = { "))
+        re.sub(r" \. \d+ : ", " : ", one.strip(" \t,}").removeprefix("elements = { "))
         for line in listing.splitlines()
+        for one in line.split(", ")
     )
 
 
@@ -102,6 +105,70 @@ def test_a_table_after_changes_is_the_one_made_afresh(shape: Shape, way: Callabl
     changed, afresh, left = apart(compared)
     assert set(afresh) <= set(changed)
     assert left == ""
+
+
+EARLIER = """
+table ip podling-unit {
+  map vips { typeof ip daddr . meta l4proto . th dport : verdict; }
+  map refused { typeof ip daddr . meta l4proto . th dport : verdict; }
+  chain say-no { reject; }
+  chain cluster1 { accept; }
+  chain services { ip daddr . meta l4proto . th dport vmap @vips; }
+  chain prerouting { type nat hook prerouting priority dstnat; jump services; }
+}
+add element ip podling-unit vips { 10.96.0.7 . tcp . 80 : goto cluster1 }
+add element ip podling-unit refused { 10.96.0.8 . tcp . 80 : goto say-no }
+"""
+"""Maps of the same names had other types (docs/decisions/132)."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_table_of_an_earlier_podling_is_replaced(way: Callable[[], Run]) -> None:
+    def replaced() -> tuple[str, str]:
+        run, listing = way(), "list table ip podling-unit\n"
+        run(ServiceTable(SHAPES[0]).whole())
+        afresh = run(listing)
+        run(f"{removal(SHAPES[0])}{EARLIER}")
+        run(ServiceTable(SHAPES[0]).whole())
+        return afresh, run(listing)
+
+    afresh, after = apart(replaced)
+    assert after == afresh
+
+
+WATCHED = """
+table ip watched {
+  counter syns { }
+  chain postrouting {
+    type filter hook postrouting priority 200;
+    tcp flags syn meta priority 0:5 counter name syns
+    tcp flags syn meta priority != 0:5 meta priority != 0 drop
+  }
+}
+"""
+
+
+def test_no_packet_leaves_with_the_number_of_a_chain_as_its_priority() -> None:
+    """Nor does one that is led nowhere lose its own."""
+    vip, own = "10.96.0.7", "10.64.0.2"
+
+    def connected() -> str:
+        for command in ("link set lo up", f"address add {own}/24 dev lo", "route add 10.96.0.0/16 dev lo"):
+            subprocess.run(["ip", *command.split()], check=True)
+        run, table = library(), ServiceTable(SHAPES[0])
+        run(WATCHED + table.whole())
+        with socket.create_server((own, 8080)) as server:
+            behind = Behind(("ns", "svc"), "", "cluster", (server.getsockname(),))
+            run(table.change({Frontend("IPv4", "tcp", 80, vip): behind})[0])
+            for place in ((vip, 80), (own, 8080)):
+                with socket.socket() as client:
+                    client.settimeout(20)
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, 5)
+                    client.connect(place)
+                    server.accept()[0].close()
+        return run("list counter ip watched syns\n")
+
+    assert "packets 1 " in apart(connected)
 
 
 def test_a_long_script_leaves_no_memory_behind() -> None:

@@ -99,7 +99,7 @@ async def until(holds: Callable[[], bool]) -> None:
 async def test_changes_are_elements_and_counted() -> None:
     async with proxied() as it:
         made = await it.service("web")
-        assert f"{made.spec.cluster_ip} . tcp . 80 : goto say-no" in await it.kernel.scripts.get()
+        assert f"refused {{ {made.spec.cluster_ip} . tcp . 80 }}" in await it.kernel.scripts.get()
         began = HandClock()
         began.move(-3)
         annotations = {TRIGGER: began.now().strftime("%Y-%m-%dT%H:%M:%SZ")}

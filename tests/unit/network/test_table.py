@@ -76,6 +76,14 @@ class Kernel:
         and that none is left out."""
         found: dict[str, object] = {}
         for name, of in self.elements.items():
+            if name.endswith("goals"):
+                # Those of other numbers of endpoints stay.
+                assert not {one.removeprefix("goto ") for one in of.values()} - set(self.chains)
+                continue
+            if name in ("vips", "nodeports"):
+                goals = self.elements["goals" if name == "vips" else "node-goals"]
+                found[name] = {key: goals[number] for key, number in of.items()}
+                continue
             if not name.endswith("endpoints"):
                 found[name] = of
                 continue
@@ -147,7 +155,7 @@ def test_maps_after_changes_equal_those_computed_afresh(batches: list[dict[Front
 
 
 def leading_to(*backends: tuple[str, int]) -> Behind:
-    return Behind(("ns", "svc"), "", "cluster", backends)
+    return Behind(("ns", "svc"), "", "cluster", backends, refusal="" if backends else "reject")
 
 
 def test_a_change_of_one_among_many_endpoints_takes_few_elements() -> None:
@@ -155,12 +163,28 @@ def test_a_change_of_one_among_many_endpoints_takes_few_elements() -> None:
     kernel, table = Kernel(), ServiceTable(SHAPE)
     kernel.run(table.whole() + table.change({FRONTENDS[0]: leading_to(*many)})[0])
     for wanted, most in (
+        # One of these is for the chain of so many endpoints, which there is from now on.
+        (many[:500] + many[501:], 6),
+        (many, 3),
         (many[:500] + many[501:], 5),
         (many, 3),
         ([*many[:7], ("10.0.0.1", 1), *many[8:]], 2),
     ):
         assert kernel.run(table.change({FRONTENDS[0]: leading_to(*wanted)})[0]) <= most
     assert table.change({FRONTENDS[0]: leading_to(*reversed(wanted))}) == ("", [])
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=12))
+def test_other_numbers_of_endpoints_change_no_verdict(numbers: list[int]) -> None:
+    """The kernel would follow all those of the table again, which takes the longer the more services there
+    are."""
+    wanted = [{one: leading_to(*BACKENDS[:number]) for one in FRONTENDS[:3]} for number in numbers]
+    table = ServiceTable(SHAPE)
+    for known in range(4):
+        table.change({FRONTENDS[0]: leading_to(*BACKENDS[:known])})
+    script = "".join(table.change(one)[0] for one in wanted)
+    assert "goto" not in script
+    assert "rule" not in script
 
 
 def test_what_datagrams_go_on_to_is_forgotten_once_it_is_gone() -> None:
