@@ -64,6 +64,8 @@ FLOOR = """table ip floor {
 """
 READY = 100
 """Times that a pod becomes ready."""
+PODS = 20
+"""With a service each. They take turns: what changes all the time is worked on 10 times a second."""
 
 
 async def no_node(context: object, obj: object) -> Response:
@@ -125,15 +127,16 @@ async def ready(client: Client) -> tuple[list[float], list[float]]:
     commits, took, written = Commits(), [], []
     for number in range(READY * 2):
         await asyncio.sleep(0.05)
-        is_ready = number % 2 == 0
+        turn, is_ready = number % PODS, number // PODS % 2 == 0
         condition = {"type": "Ready", "status": "True" if is_ready else "False"}
-        ips = {"podIP": "10.64.200.2", "podIPs": [{"ip": "10.64.200.2"}], "phase": "Running"}
+        address = f"10.64.200.{turn + 1}"
+        ips = {"podIP": address, "podIPs": [{"ip": address}], "phase": "Running"}
         commits.drain()
         began = time.perf_counter()
         async with asyncio.TaskGroup() as tasks:
             committed = tasks.create_task(commits.next(10))
             status = {"status": {**ips, "conditions": [condition]}}
-            await client.patch(Pod, "web", "default", status, subresource="status")
+            await client.patch(Pod, f"web-{turn}", "default", status, subresource="status")
             wrote = (time.perf_counter() - began) * 1000
         if is_ready:
             took.append((committed.result() - began) * 1000)
@@ -143,16 +146,18 @@ async def ready(client: Client) -> tuple[list[float], list[float]]:
 
 @asynccontextmanager
 async def endpoints(client: Client) -> AsyncIterator[None]:
-    """The controller of EndpointSlices, with a service and its pod."""
+    """The controller of EndpointSlices, with services and their pods."""
     informers = Informers(client)
     of = informers.of
     controller = EndpointSlices(client, of(Service), of(Pod), of(EndpointSlice), of(Node))
-    labels, ports = {"app": "web"}, [ServicePort(name="http", protocol="TCP", port=80, target_port=8080)]
-    meta = ObjectMeta(name="web", namespace="default", labels=labels)
-    await client.create(Service(metadata=meta, spec=ServiceSpec(ports=ports, selector=labels)))
+    ports = [ServicePort(name="http", protocol="TCP", port=80, target_port=8080)]
     await client.create(Node(metadata=ObjectMeta(name="bench")))
     spec = PodSpec(node_name="bench", containers=[Container(name="app", image="app")])
-    await client.create(Pod(metadata=meta, spec=spec))
+    for number in range(PODS):
+        labels = {"app": f"web-{number}"}
+        meta = ObjectMeta(name=f"web-{number}", namespace="default", labels=labels)
+        await client.create(Service(metadata=meta, spec=ServiceSpec(ports=ports, selector=labels)))
+        await client.create(Pod(metadata=meta, spec=spec))
     synced = asyncio.Event()
 
     async def working() -> None:
@@ -166,6 +171,10 @@ async def endpoints(client: Client) -> AsyncIterator[None]:
         await synced.wait()
         yield
         running.cancel()
+    for number in range(PODS):
+        await client.delete(Pod, f"web-{number}", "default", grace_seconds=0)
+        await client.delete(Service, f"web-{number}", "default")
+    await client.delete(Node, "bench")
 
 
 async def main(sizes: Sequence[int]) -> None:
@@ -201,9 +210,6 @@ async def main(sizes: Sequence[int]) -> None:
                 title = f"a pod is ready, {size} services"
                 measurements.append(Measurement(title, "ms", took, commit(size)[:READY], "p50 ≤ 15 ms"))
                 measurements.append(Measurement(f"{title}: its write", "ms", written))
-                await client.delete(Pod, "web", "default", grace_seconds=0)
-                await client.delete(Service, "web", "default")
-                await client.delete(Node, "bench")
                 running.cancel()
             nft.close()
     report("service_changes", measurements, "commit alone")
