@@ -49,7 +49,8 @@ async def explain_policies(
     shape = Shape(IPV4 if version == 4 else IPV6, instance.policies_table)
     lines = explain(asked, policies.items, labels, own)
     for of_map, address in chains_of(asked):
-        found = in_kernel(shape, of_map, address) or "no rule: nothing limits it"
+        element = in_kernel(shape, of_map, address)
+        found = element.removeprefix(f"{address} : ") or "no rule: nothing limits it"
         lines.append(f"  kernel: {of_map} of {address}: {found}")
     try:
         counted = dropped(program(f"list counters table {shape.family.name} {shape.table}\n"))
