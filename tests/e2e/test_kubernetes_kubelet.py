@@ -56,6 +56,41 @@ ASKED = [
 ]
 
 
+SPREAD: dict[str, Any] = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "spread"},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "spread"}},
+        "template": {
+            "metadata": {"labels": {"app": "spread"}},
+            "spec": {
+                "terminationGracePeriodSeconds": 0,
+                "containers": [
+                    {
+                        "name": "app",
+                        "image": whole_pod.BUSYBOX,
+                        "imagePullPolicy": "Never",
+                        "command": ["sh", "-c", "echo begun; sleep 1000"],
+                    }
+                ],
+                "topologySpreadConstraints": [
+                    {
+                        "maxSkew": 1,
+                        "topologyKey": "kubernetes.io/hostname",
+                        "whenUnsatisfiable": "DoNotSchedule",
+                        "nodeTaintsPolicy": "Honor",
+                        "labelSelector": {"matchLabels": {"app": "spread"}},
+                    }
+                ],
+            },
+        },
+    },
+}
+"""As many on each node that takes any."""
+
+
 @dataclass
 class Cluster:
     """podling's API server, scheduler and controllers, for kubelets that join. `directory` is theirs."""
@@ -116,6 +151,15 @@ class Cluster:
             watching.kill()
         assert len(seen) == number
 
+    def approve_serving(self, node: str) -> None:
+        """As an administrator; nobody else does."""
+        user = f"system:node:{node}"
+        self.wait_for_requests(SERVING, user, 1, "Pending")
+        (asked,) = self.requests(SERVING, user)
+        assert "conditions" not in asked["status"]
+        self.podling.kubectl("certificate", "approve", asked["metadata"]["name"])
+        self.wait_for_requests(SERVING, user, 1, "Issued")
+
 
 @pytest.fixture(scope="module")
 def cluster(
@@ -162,11 +206,7 @@ def joined(cluster: Cluster) -> Iterator[Cluster]:
     with cluster.kubelet(node):
         podling.kubectl("wait", "--for=create", f"node/{node}", "--timeout=60s", timeout=70)
         podling.wait("condition=Ready", f"node/{node}")
-        cluster.wait_for_requests(SERVING, f"system:node:{node}", 1, "Pending")
-        (asked,) = cluster.requests(SERVING, f"system:node:{node}")
-        assert "conditions" not in asked["status"]
-        podling.kubectl("certificate", "approve", asked["metadata"]["name"])
-        cluster.wait_for_requests(SERVING, f"system:node:{node}", 1, "Issued")
+        cluster.approve_serving(node)
         yield cluster
 
 
@@ -241,6 +281,49 @@ def test_a_pod_lives_on_it(joined: Cluster, tmp_path: Path) -> None:
     whole_pod.live(podling.said, "whole")
     assert podling.get("pod", "whole")["spec"]["nodeName"] == "joined"
     whole_pod.end(podling.said, "whole", tmp_path)
+
+
+@pytest.fixture
+def beside(
+    joined: Cluster,
+    make_part: Callable[..., Part],
+    make_podling: Callable[[], Podling],
+    make_containerd: Callable[[], AbstractContextManager[RealContainerd]],
+) -> Iterator[str]:
+    """A node of podling's kubelet in the same cluster."""
+    podling, node, config = joined.podling, "ours", joined.directory / "ours.conf"
+    url = f"https://127.0.0.1:{podling.port}"
+    podling.command("kubeconfig", "--node", node, "--server", url, str(config))
+    own = ["--node-name", node, "--data-dir", str(make_podling().instance.data_dir)]
+    with make_containerd() as containerd:
+        given = ["kubelet", "--kubeconfig", str(config), *own, "--cri-endpoint", containerd.socket]
+        kubelet = make_part([*given, "--rotate-server-certificates"], joined.directory / "ours.log")
+        kubelet.start(f"Node {node} of ")
+        try:
+            joined.approve_serving(node)
+            yield node
+        finally:
+            podling.kubectl("delete", "deployment/spread", "--cascade=foreground", "--ignore-not-found")
+            kubelet.end()
+            podling.kubectl("delete", "node", node)
+
+
+def test_it_is_a_node_beside_one_of_podlings_kubelet(joined: Cluster, beside: str) -> None:
+    """Pods are spread over both, answer alike, and leave a node that is drained for the other."""
+    podling = joined.podling
+    podling.apply(SPREAD)
+    podling.wait("condition=Available", "deployment/spread")
+    pods = podling.get("pods", "-l", "app=spread")["items"]
+    assert {one["spec"]["nodeName"] for one in pods} == {"joined", beside}
+    for one in pods:
+        name = one["metadata"]["name"]
+        assert podling.said("exec", name, "--", "hostname").strip() == name
+        assert podling.said("logs", name) == "begun\n"
+    podling.kubectl("drain", "joined", "--ignore-daemonsets", "--timeout=60s", timeout=70)
+    podling.kubectl("rollout", "status", "deployment/spread", "--timeout=60s", timeout=70)
+    left = podling.get("pods", "-l", "app=spread", "--field-selector=status.phase=Running")["items"]
+    assert [one["spec"]["nodeName"] for one in left] == [beside, beside]
+    podling.kubectl("uncordon", "joined")
 
 
 def test_a_kubelet_renews_its_certificate(cluster: Cluster) -> None:
