@@ -148,6 +148,12 @@ def test_a_name_that_another_node_has_is_refused(cluster: Joined) -> None:
     )
 
 
+def test_an_address_of_ipv6_is_refused(cluster: Joined) -> None:
+    words = (*cluster.join_command(), "--node-name", "newcomer", "--node-ip", "fd00::2")
+    said = "the pods of other nodes are reached over IPv4 alone; give an address of IPv4"
+    assert cluster.refused(*words) == f"--node-ip fd00::2: {said}"
+
+
 def test_what_is_no_server_is_refused(cluster: Joined) -> None:
     _, _, *rest = cluster.join_command()
     said = cluster.refused("join", "127.0.0.1:1", *rest, "--node-name", "newcomer")

@@ -75,6 +75,11 @@ def run(options: WorkerOptions, report: Report, ready: Callable[[], None]) -> No
 
     async def main(told_to_stop: asyncio.Event) -> None:
         check_machine()
+        if ":" in options.node_ip and not options.node.cri_endpoint:
+            raise StartError(
+                f"--node-ip {options.node_ip}: the pods of other nodes are reached over IPv4 alone; give an "
+                "address of IPv4"
+            )
         clock, instance = SystemClock(), options.instance
         with hold(instance):
             with writing(instance.data_dir):
