@@ -3,13 +3,14 @@ API server and etcd, with wrk as the client.
 
 Each measurement and what it is compared with take turns, so that what else the machine does falls on both;
 storage is SQLite, or etcd that waits for the disk, so every write is durable. Run with `python bench/api.py`,
-or with `--peer [ROUNDS]` for the comparison with Kubernetes, with `--etcd [ROUNDS]` when podling keeps its
-objects in an etcd, too. `--profile FILE` writes a py-spy flame graph of
-GET instead.
+or with `--peer [ROUNDS]` for the comparison with Kubernetes, with `--etcd [ROUNDS [WORD]]` when podling keeps
+its objects in an etcd, too: beside what an etcd alone does, and of the cases with a word if one is given.
+`--profile FILE` writes a py-spy flame graph of GET instead.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import ssl
 import subprocess
@@ -18,10 +19,12 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from http.client import HTTPSConnection
+from itertools import count
 from pathlib import Path
-from time import perf_counter
-from typing import NamedTuple
+from time import perf_counter, process_time
+from typing import TYPE_CHECKING, NamedTuple
 
+import uvloop
 from server import (
     CONFIGS,
     LISTED,
@@ -41,9 +44,17 @@ from server import (
 from table import Measurement, report
 from watch import watching
 
+if TYPE_CHECKING:
+    from upstream import Etcd
+
+from podling.assemble.etcd import open_etcd
+from podling.assemble.settle import EtcdOptions
+
 ROUNDS = 5
 SECONDS = 2
 WATCHERS = 100
+VALUE = 900
+"""Bytes of a pod as it is stored."""
 TOLD = 100
 """Changes of which a watcher is told, one after the other."""
 
@@ -195,23 +206,73 @@ def one_by_one(servers: Sequence[Asked]) -> list[Measurement]:
     ]
 
 
-def peer(rounds: int, *, over_etcd: bool = False) -> None:
+def etcd_alone(etcd: Etcd, rounds: int) -> list[Measurement]:
+    """Creations a second of podling's store alone, of values as long as a pod's, 8 at a time and one by one,
+    and what one takes of the processors, etcd's included: no server of this store does more."""
+    rates, cpu, waits = [], [], []
+
+    async def run() -> None:
+        storage = await open_etcd(EtcdOptions(servers=(etcd.url,)))
+        value = pod({"name": "p" * (VALUE - len(pod({"name": ""})))})
+        numbers = count()
+
+        async def create() -> None:
+            await storage.create(f"/registry/pods/default/alone-{next(numbers)}", value)
+
+        async def creating(until: float) -> None:
+            while perf_counter() < until:
+                await create()
+
+        for _ in range(rounds):
+            before, spent = next(numbers), sum(map(cpu_seconds, etcd.pids)) + process_time()
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(8):
+                    tasks.create_task(creating(perf_counter() + SECONDS))
+            made = next(numbers) - before - 1
+            rates.append(made / SECONDS)
+            spent = sum(map(cpu_seconds, etcd.pids)) + process_time() - spent
+            cpu.append(spent / made * 1e6)
+        for _ in range(TOLD):
+            begin = perf_counter()
+            await create()
+            waits.append((perf_counter() - begin) * 1000)
+        await storage.close()
+
+    uvloop.run(run())
+    return [
+        Measurement("etcd alone: create, 8 at a time", "/s", rates),
+        Measurement("  processor of one", "µs", cpu),
+        Measurement("etcd alone: create, one by one", "ms", waits),
+    ]
+
+
+def peer(rounds: int, word: str = "", *, over_etcd: bool = False) -> None:
     """podling, over SQLite or an etcd of its own, beside Kubernetes' own API server and etcd, which
     `PODLING_UPSTREAM` makes."""
     # It needs what tests need; the other benchmarks do not.
-    from upstream import etcd_at, running_upstream
+    from upstream import etcd_at, running_upstream, unpacked
 
     with ExitStack() as stack:
         ours, theirs = (
             Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in ("podling", "kubernetes")
         )
+        alone = []
+        if over_etcd:
+            with (
+                tempfile.TemporaryDirectory() as other,
+                etcd_at(unpacked(theirs / "programs"), Path(other)) as one,
+            ):
+                alone = etcd_alone(one, rounds)
         kubernetes = Asked(*stack.enter_context(running_upstream(theirs)))
         etcd = [stack.enter_context(etcd_at(theirs / "programs", ours))] if over_etcd else []
         url, pid = stack.enter_context(running("podling", ours, *(one.url for one in etcd)))
         servers = Asked(url, [pid, *(pid for one in etcd for pid in one.pids)]), kubernetes
-        found = [one for case in CASES for one in beside(case, servers, rounds)]
-        found += [fanned_out(servers, rounds), told(servers), *one_by_one(servers)]
-        report("api-etcd" if over_etcd else "api-peer", found, beside="kube-apiserver")
+        cases = [case for case in CASES if word in case.name]
+        found = [one for case in cases for one in beside(case, servers, rounds)]
+        if not word:
+            found += [fanned_out(servers, rounds), told(servers)]
+        found += one_by_one(servers)
+        report("api-etcd" if over_etcd else "api-peer", found + alone, beside="kube-apiserver")
 
 
 def profile(output: str) -> None:
@@ -228,7 +289,7 @@ if __name__ == "__main__":
             profile(output)
         case ["--peer", *rounds]:
             peer(int(rounds[0]) if rounds else ROUNDS)
-        case ["--etcd", *rounds]:
-            peer(int(rounds[0]) if rounds else ROUNDS, over_etcd=True)
+        case ["--etcd", *given]:
+            peer(int(given[0]) if given else ROUNDS, *given[1:], over_etcd=True)
         case _:
             main()
