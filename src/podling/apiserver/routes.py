@@ -118,6 +118,8 @@ class Way(NamedTuple):
     """Whether `Accept` matters and the body is read; what a node is asked and answers is passed on."""
     is_streamed: bool
     """Whether it can be watched."""
+    is_confirmed: bool
+    """Whether the verb is of CONFIRMED."""
 
 
 class Routes:
@@ -141,20 +143,19 @@ class Routes:
         if way.deprecation:
             context.warnings.append(way.deprecation)
         if way.is_shaped:
-            accept = context.request.headers.get("Accept", "")
-            try:
-                context.wanted = negotiate(accept, way.shapes, way.is_streamed)
-            except GenericError:
-                # Refused before anybody looks what is asked for.
-                context.warnings.clear()
-                raise
             request = context.request
+            if accept := request.headers.get("Accept", ""):
+                try:
+                    context.wanted = negotiate(accept, way.shapes, way.is_streamed)
+                except GenericError:
+                    # Refused before anybody looks what is asked for.
+                    context.warnings.clear()
+                    raise
             if request.read is not None:
                 request.body = await request.read()
             if len(request.body) > BODY_LIMIT:
                 raise too_large(BODY_LIMIT)
-        is_confirmed = way.verb in CONFIRMED and way.scope.store.kind.kept is None
-        if not is_confirmed and not context.query.get("resourceVersion", NO_VERSION)[0]:
+        if not way.is_confirmed and not context.query.get("resourceVersion", NO_VERSION)[0]:
             await self._current()
         return await way.verb(context, way.scope)
 
@@ -206,7 +207,9 @@ class Routes:
         has_tables = verb not in NOT_TABLES and (not isinstance(subresource, Part) or subresource.has_tables)
         shapes = OBJECT_SHAPES if has_tables else METADATA_SHAPES
         deprecation = route.scope.store.kind.deprecation
-        return Way(verb, route.scope, deprecation, shapes, verb is not connect, verb in STREAMED)
+        is_confirmed = verb in CONFIRMED and route.scope.store.kind.kept is None
+        is_shaped, is_streamed = verb is not connect, verb in STREAMED
+        return Way(verb, route.scope, deprecation, shapes, is_shaped, is_streamed, is_confirmed)
 
 
 def endpoint(scope: Scope) -> tuple[str, str, str, str]:

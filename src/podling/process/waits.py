@@ -266,9 +266,10 @@ hold_aside = _aside.hold
 be answered."""
 
 
-give_way = _aside.give_way
-"""For work of `aside`, to be called before whatever holds Python's lock for 0.1 ms and more: lets short
-requests be answered first. Elsewhere it does nothing."""
+def give_way() -> None:
+    """For work of `aside`, to be called before whatever holds Python's lock for 0.1 ms and more: lets short
+    requests be answered first. Elsewhere it does nothing."""
+    _aside.give_way()
 
 
 def giving_way(work: Callable[P, T]) -> Callable[P, T]:

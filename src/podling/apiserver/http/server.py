@@ -222,7 +222,8 @@ class _Whole:
                 await writer.drain()
         else:
             transport.write(self._head + self._body)
-            await writer.drain()
+            if transport.get_write_buffer_size():
+                await writer.drain()
         return writer
 
     async def write_eof(self) -> None:
