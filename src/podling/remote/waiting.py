@@ -18,6 +18,8 @@ from podling.remote.terminal import Narrator
 
 NOT_FOUND, GONE = 404, 410
 RETRY = Backoff(0.1, 10.0)
+UNTOLD = 0.5
+"""Seconds of a wait of which no events are told: a container whose image is there runs by then."""
 
 
 class NoContainer(Exception):
@@ -120,6 +122,8 @@ async def _tell_events(cluster: Cluster, pod: Pod, name: str, narrator: Narrator
     """What the kubelet does for the container. Who may not read events is told less."""
     where = f"/api/v1/namespaces/{pod.metadata.namespace}/events"
     about = f"involvedObject.uid={pod.metadata.uid}"
+    # Another connection, its handshake and its watch would take the processor that the container starts with.
+    await asyncio.sleep(UNTOLD)
     try:
         async with aclosing(cluster.changes(where, Event, "", about)) as stream:
             async for change in stream:

@@ -10,7 +10,7 @@ import pytest
 
 from podling.client.client import WatchEvent
 from podling.client.https import HttpsTransport
-from podling.debug.container import Wish, WishError
+from podling.debug.container import Wish, WishError, pod_path
 from podling.debug.progress import Over, Running
 from podling.model.codec import json
 from podling.model.errors import StatusError, not_found
@@ -18,7 +18,7 @@ from podling.model.types.pod import Pod
 from podling.remote.debugging import Request, debug
 from podling.remote.pods import Cluster
 from podling.remote.terminal import Narrator
-from podling.remote.waiting import NoContainer, TooLate, states, until_over, until_running
+from podling.remote.waiting import UNTOLD, NoContainer, TooLate, states, until_over, until_running
 
 Change = tuple[str, Pod]
 
@@ -50,6 +50,7 @@ class Told(Cluster):
         self._watches = iter(watches)
         self._gets: Iterator[Pod | None] = iter(gets)
         self.versions: list[str] = []
+        self.paths: list[str] = []
 
     async def get(self, namespace: str, name: str) -> Pod:
         if (found := next(self._gets)) is None:
@@ -60,6 +61,7 @@ class Told(Cluster):
         self, path: str, type_: Any, resource_version: str, field_selector: str, *, label_selector: str = ""
     ) -> AsyncGenerator[WatchEvent[Any], None]:
         self.versions.append(resource_version)
+        self.paths.append(path)
         if (told := next(self._watches, None)) is None:
             await asyncio.Event().wait()
             return
@@ -132,6 +134,33 @@ async def test_a_container_that_nothing_is_known_of_is_waited_for() -> None:
     assert await until_running(cluster, pod(1), "debug", Narrator(quiet=True), 60) == Running()
     with pytest.raises(TooLate, match="debug does not run after 0 seconds: waiting for the kubelet"):
         await until_running(Told([], []), pod(1), "debug", Narrator(quiet=True), 0)
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+async def test_events_are_watched_when_a_wait_is_long(monkeypatch: pytest.MonkeyPatch, is_long: bool) -> None:
+    waited = asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        assert seconds == UNTOLD
+        waited.set()
+        if not is_long:
+            await asyncio.Event().wait()
+
+    class Slow(Told):
+        async def changes(
+            self, path: str, *of_watch: Any, **more: Any
+        ) -> AsyncGenerator[WatchEvent[Any], None]:
+            async for change in super().changes(path, *of_watch, **more):
+                await waited.wait()
+                yield change
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    cluster = Slow([[("MODIFIED", stands(2, running={}))]], [])
+    narrator = Narrator()
+    narrator.is_live = True
+    assert await until_running(cluster, pod(1), "debug", narrator, 60) == Running()
+    events = "/api/v1/namespaces/ns/events"
+    assert cluster.paths == [pod_path("ns"), *([events] if is_long else [])]
 
 
 async def test_a_second_command_adds_no_container_to_one_that_may_yet_run() -> None:
