@@ -10,7 +10,9 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from peer.server import Asking, Server
 from peer.test_set_controllers import bound, daemons, daemons_to, said, stateful, template
 from peer.two_managers import (
     CORE,
+    Cluster,
     Seen,
     Step,
     Told,
@@ -46,7 +49,7 @@ CONTROLLERS = (
     "statefulset-controller,replicaset-controller"
 )
 GRACE = "5s"
-OWN = {"node-startup-grace-period": GRACE, "node-monitor-period": "1s", "node-eviction-rate": "100"}
+OWN = {"node-startup-grace-period": GRACE}
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 LIVES = "lives"
@@ -71,15 +74,12 @@ def renewed(asking: Asking) -> None:
         asking.ask("PATCH", f"{LEASES}/{one['metadata']['name']}", {"spec": spec}, Content_Type=MERGE_PATCH)
 
 
-def node(name: str) -> Step:
+def joins(name: str, **labels: str) -> Step:
     """One that lives."""
 
     def step(asking: Asking, ns: str) -> None:
-        meta = {
-            "name": f"{ns}-{name}",
-            "labels": {"of": ns, LIVES: "yes", "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"},
-            "annotations": {MANAGED: "true"},
-        }
+        usual = {"of": ns, LIVES: "yes", "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+        meta = {"name": f"{ns}-{name}", "labels": {**usual, **labels}, "annotations": {MANAGED: "true"}}
         sent(
             asking,
             "POST",
@@ -88,9 +88,19 @@ def node(name: str) -> Step:
         )
         sent(asking, "POST", NODES, {"metadata": meta})
         speaks(name)(asking, ns)
+
+    return step
+
+
+def untainted(name: str) -> Step:
+    def step(asking: Asking, ns: str) -> None:
         until(lambda: "spec" in taken(asking, ns, name) and not taints(taken(asking, ns, name)))
 
     return step
+
+
+def node(name: str) -> Step:
+    return together(joins(name), untainted(name))
 
 
 def speaks(name: str) -> Step:
@@ -284,18 +294,17 @@ def state(seen: Seen, ns: str) -> list[str]:
         if one["metadata"]["labels"].get("of") == ns:
             status = one["status"]
             told = {"conditions": status.get("conditions"), "attached": status.get("volumesAttached")}
-            lines.append(f"nodes {plain({**one, 'status': told})}")
+            # Kubernetes adds those of different effects when it comes to them.
+            spec = {**one["spec"], "taints": sorted(one["spec"].get("taints", ()), key=itemgetter("effect"))}
+            lines.append(f"nodes {plain({**one, 'spec': spec, 'status': told})}")
     for plural in ("pods", "daemonsets", "statefulsets"):
         lines += [f"{plural} {plain(one)}" for one in seen.of(ns, plural)]
     return sorted(HASH.sub("<hash>", line) for line in lines)
 
 
-@pytest.fixture(scope="module")
-def told(
-    kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[list[dict[str, Told]]]:
-    there, here = (tmp_path_factory.mktemp(name) for name in ("kubernetes", "podling"))
-    options = {"node-monitor-grace-period": GRACE}
+@contextmanager
+def living(clusters: Sequence[Cluster]) -> Iterator[None]:
+    """The kubelets of nodes that live, while the block runs."""
     over = threading.Event()
 
     def live(server: Server) -> None:
@@ -303,17 +312,27 @@ def told(
             while not over.wait(0.5):
                 renewed(asking)
 
-    with (
-        both_running(kubernetes_programs, there, here, CONTROLLERS, OWN, **options) as clusters,
-        ThreadPoolExecutor(len(clusters)) as together,
-    ):
+    with ThreadPoolExecutor(len(clusters)) as together:
         living = [together.submit(live, cluster.server) for cluster in clusters]
         try:
-            yield lived(clusters, STORIES, state)
+            yield
         finally:
             over.set()
         for one in living:
             one.result()
+
+
+@pytest.fixture(scope="module")
+def told(
+    kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[dict[str, Told]]]:
+    there, here = (tmp_path_factory.mktemp(name) for name in ("kubernetes", "podling"))
+    options = {"node-monitor-grace-period": GRACE, "node-monitor-period": "1s", "node-eviction-rate": "100"}
+    with (
+        both_running(kubernetes_programs, there, here, CONTROLLERS, OWN, **options) as clusters,
+        living(clusters),
+    ):
+        yield lived(clusters, STORIES, state)
 
 
 @pytest.mark.parametrize("story", STORIES)

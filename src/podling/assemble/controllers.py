@@ -32,7 +32,9 @@ from podling.controllers.controller import run as run_controller
 from podling.controllers.kubernetes_service import Servers
 from podling.controllers.load_balancers import RECORDER, Taken
 from podling.controllers.node_certificates import Others
-from podling.controllers.nodes import GRACE
+from podling.controllers.node_zones import Limits as Limits
+from podling.controllers.nodes import USUAL
+from podling.controllers.nodes import Monitoring as Monitoring
 from podling.machine.pki import KeyPair
 from podling.machine.start import StartError
 from podling.model.rules.addresses import subnets
@@ -97,16 +99,16 @@ async def run_controllers(
     port: int = 0,
     *,
     elects: bool = False,
-    grace: timedelta = GRACE,
+    monitoring: Monitoring = USUAL,
 ) -> None:
     """All controllers but those that the API server runs itself (`run_own`). They read as `client`. Their
-    health is on `port`, if it is not 0. If they `elect` a leader, they act while they lead. A kubelet may be
-    silent for `grace`. Raises StartError once they lead no more."""
+    health is on `port`, if it is not 0. If they `elect` a leader, they act while they lead. How nodes are
+    watched is `monitoring`. Raises StartError once they lead no more."""
     informers = Informers(client)
     events = EventRecorder(client, clock, CONTROLLERS_NAME)
     rest = controllers.rest(account, informers, events, clock, authority, type_check)
     rest += controllers.workloads(account, informers, events, clock)
-    every = [*controllers.first(account, informers, events, clock, ca, grace), *rest]
+    every = [*controllers.first(account, informers, events, clock, ca, monitoring), *rest]
     checks = {"healthz": {controller.name: _fine for controller in every}}
     async with answering(CONTROLLERS_NAME, port, checks, clock.now()), asyncio.TaskGroup() as tasks:
         await informers.start(tasks)
@@ -291,12 +293,12 @@ def control(
     *,
     accounts_each: bool,
     elects: bool,
-    grace: timedelta = GRACE,
+    monitoring: Monitoring = USUAL,
 ) -> None:
     """Run the controllers until told to stop, if they `elect` one while they lead, with health on `port`,
     if it is not 0; `accounts_each` with an account of its own or all as the user of the kubeconfig. Pods
     trust `root_ca` (PEM); without one, the authority that this client trusts. Certificates are signed with
-    `signing`, if any. A kubelet may be silent for `grace`. Raises StartError."""
+    `signing`, if any. How nodes are watched is `monitoring`. Raises StartError."""
     access, clock = alone.read_access(kubeconfig), SystemClock()
     ca = root_ca.read_text() if root_ca else access.certificate_authority.decode()
     authority = read_authority(signing) if signing else None
@@ -312,7 +314,9 @@ def control(
                 open_until_end.push_async_callback(made.close)
                 return made
 
-            await run_controllers(client, account, ca, authority, clock, port, elects=elects, grace=grace)
+            await run_controllers(
+                client, account, ca, authority, clock, port, elects=elects, monitoring=monitoring
+            )
 
     alone.run(access, act)
 

@@ -67,6 +67,51 @@ def _duration(context: click.Context, parameter: click.Parameter, text: str) -> 
     callback=_duration,
     help="How long a kubelet may be silent before its node counts as lost.",
 )
+@click.option(
+    "--node-monitor-period",
+    "period",
+    default="5s",
+    show_default=True,
+    metavar="DURATION",
+    callback=_duration,
+    help="Within how long nodes that are lost are judged together, before pods of any are evicted.",
+)
+@click.option(
+    "--node-eviction-rate",
+    "usual",
+    type=click.FloatRange(0),
+    default=0.1,
+    show_default=True,
+    metavar="NUMBER",
+    help="Lost nodes of a zone whose pods are evicted, a second.",
+)
+@click.option(
+    "--secondary-node-eviction-rate",
+    "reduced",
+    type=click.FloatRange(0),
+    default=0.01,
+    show_default=True,
+    metavar="NUMBER",
+    help="The same of a zone that is unhealthy and large; of a smaller one none are.",
+)
+@click.option(
+    "--unhealthy-zone-threshold",
+    "unhealthy",
+    type=click.FloatRange(0, 1),
+    default=0.55,
+    show_default=True,
+    metavar="PART",
+    help="The part of a zone's nodes, at least three, whose loss makes it unhealthy.",
+)
+@click.option(
+    "--large-cluster-size-threshold",
+    "large",
+    type=click.IntRange(0),
+    default=50,
+    show_default=True,
+    metavar="NUMBER",
+    help="A zone with more nodes is large.",
+)
 def controllers(
     instance: Instance,
     kubeconfig: Path,
@@ -78,9 +123,14 @@ def controllers(
     accounts_each: bool,
     elects: bool,
     grace: timedelta,
+    period: timedelta,
+    usual: float,
+    reduced: float,
+    unhealthy: float,
+    large: int,
 ) -> None:
     """Reconcile objects, on the API server that the kubeconfig names."""
-    from podling.assemble.controllers import Signing, control
+    from podling.assemble.controllers import Limits, Monitoring, Signing, control
 
     if (certificate is None) != (key is None):
         raise click.UsageError("--cluster-signing-cert-file and --cluster-signing-key-file go together")
@@ -94,5 +144,5 @@ def controllers(
             click.echo,
             accounts_each=accounts_each,
             elects=elects,
-            grace=grace,
+            monitoring=Monitoring(grace, period, Limits(usual, reduced, unhealthy, large)),
         )

@@ -5,7 +5,6 @@ the rest, which start once the node is ready (docs/decisions/013).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
 from podling.client.client import Client
@@ -32,9 +31,10 @@ from podling.controllers.node_addresses import NodeAddresses
 from podling.controllers.node_certificates import JoinedNodeApprover, Others, ServingApprover
 from podling.controllers.nodes import (
     EVICTION_TELLER,
-    GRACE,
     LEASES,
     NODE_TELLER,
+    USUAL,
+    Monitoring,
     NodeLifecycle,
     TaintEviction,
 )
@@ -163,10 +163,10 @@ def first(
     events: EventRecorder,
     clock: Clock,
     ca: str,
-    grace: timedelta = GRACE,
+    monitoring: Monitoring = USUAL,
 ) -> list[Controller[Any]]:
     """The controllers that the first pod needs, each with its account. `ca` is the certificate authority, in
-    PEM, that pods trust; a kubelet may be silent for `grace`."""
+    PEM, that pods trust; how nodes are watched is `monitoring`."""
     namespaces, leases = informers.of(Namespace), informers.of(Lease, LEASES)
     return [
         ServiceAccounts(accounts("service-account-controller"), namespaces, informers.of(ServiceAccount)),
@@ -178,7 +178,7 @@ def first(
             informers.of(Pod),
             events.by(NODE_TELLER),
             clock,
-            grace,
+            monitoring,
         ),
     ]
 

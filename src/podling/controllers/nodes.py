@@ -1,8 +1,9 @@
 """The node lifecycle controller and taint eviction.
 
 A node whose kubelet has not renewed its lease for the grace period becomes Unknown, and taints follow from
-its conditions: they keep new pods away, and taint eviction ends those that run there. The time of a renewal
-is when this process saw it, so clocks of two machines are never compared.
+its conditions: they keep new pods away, and taint eviction ends those that run there, which waits its turn
+where much of a zone is lost (`node_zones.py`). The time of a renewal is when this process saw it, so clocks
+of two machines are never compared.
 
 `TaintEviction` deletes pods that do not tolerate a NoExecute taint, at once or when tolerationSeconds have
 passed. The time counts from the taint's timeAdded, so a restarted controller neither hurries nor forgets.
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from podling.client.client import Client
@@ -22,6 +24,7 @@ from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done
 from podling.controllers.disruption import disrupt
+from podling.controllers.node_zones import EXCLUDED, Limits, Zones, zone_of
 from podling.model.codec import json
 from podling.model.rules.placement import (
     NO_EXECUTE,
@@ -58,8 +61,17 @@ OLDER_LABELS = {
     "kubernetes.io/arch": "beta.kubernetes.io/arch",
 }
 LEASES = "kube-node-lease"
-GRACE = timedelta(seconds=50)
-"""A kubelet that is silent for longer makes its node Unknown."""
+
+
+class Monitoring(Struct, frozen=True):
+    grace: timedelta = timedelta(seconds=50)
+    """A kubelet that is silent for longer makes its node Unknown."""
+    period: timedelta = timedelta(seconds=5)
+    """Nodes that are lost within it are judged together, before pods of any are evicted."""
+    limits: Limits = Limits()
+
+
+USUAL = Monitoring()
 
 
 class TaintEviction:
@@ -170,13 +182,13 @@ def readiness(node: Node) -> str:
     return next((c.status for c in node.status.conditions if c.type == "Ready"), "")
 
 
-def taints(node: Node, now: str) -> list[Taint]:
+def taints(node: Node, now: str, *, given_up: bool) -> list[Taint]:
     """The taints the node should have: those that follow from its state, and all it has that this controller
-    does not manage."""
+    does not manage. `given_up`: if it is not ready, its pods are to be evicted."""
     due: list[tuple[str, str]] = []
     key = {"False": NOT_READY, "Unknown": UNREACHABLE}.get(readiness(node))
     if key is not None:
-        due += [(key, NO_SCHEDULE), (key, NO_EXECUTE)]
+        due += [(key, NO_SCHEDULE), (key, NO_EXECUTE)][: 1 + given_up]
     for condition in node.status.conditions:
         if condition.type in OF_CONDITION and condition.status == "True":
             due.append((OF_CONDITION[condition.type], NO_SCHEDULE))
@@ -189,6 +201,10 @@ def taints(node: Node, now: str) -> list[Taint]:
     there = {(taint.key, taint.effect) for taint in kept}
     new = [Taint(key=key, effect=effect, time_added=now) for key, effect in due if (key, effect) not in there]
     return [*kept, *new]
+
+
+def is_given_up(node: Node) -> bool:
+    return any(taint.key in (NOT_READY, UNREACHABLE) for taint in _executing(node))
 
 
 def older_labels(node: Node) -> dict[str, str]:
@@ -209,12 +225,16 @@ class NodeLifecycle:
         pods: Informer[Pod],
         events: EventRecorder,
         clock: Clock,
-        grace: timedelta = GRACE,
+        monitoring: Monitoring = USUAL,
     ) -> None:
         self.queue: WorkQueue[Key] = WorkQueue()
-        self._client, self._events, self._clock, self._grace = client, events, clock, grace
+        self._client, self._events, self._clock, self._monitoring = client, events, clock, monitoring
         self._nodes, self._pods = nodes, pods
         self._heard: dict[str, datetime] = {}
+        self._lost: dict[str, datetime] = {}
+        """Since when nodes are not ready that are not given up."""
+        self._zones = Zones(monitoring.limits)
+        self._counts_changed = True
         self._known: dict[str, Node] = {}
         """As they were when they came."""
         nodes.subscribe(self._node_changed)
@@ -227,20 +247,33 @@ class NodeLifecycle:
             del self._known[key[1]]
             told = f"Node {key[1]} event: Removing Node {key[1]} from Controller"
             self._events.normal(known, "RemovingNode", told)
+        now = self._clock.now()
+        if self._counts_changed:
+            self._counts_changed = False
+            nodes = tuple(self._nodes.items())
+            judged = self._zones.judge(nodes, now)
+            if judged.some_again:
+                # Those that are still ready could not say so.
+                self._heard = dict.fromkeys(self._heard, now)
+            if judged.changed:
+                for one in nodes:
+                    if readiness(one) != "True":
+                        self.queue.add(("", one.metadata.name))
         if node is None:
             self._heard.pop(key[1], None)
+            self._lost.pop(key[1], None)
             return
         if key[1] not in self._known:
             self._known[key[1]] = node
             told = f"Node {key[1]} event: Registered Node {key[1]} in Controller"
             self._events.normal(node, "RegisteredNode", told)
-        now = self._clock.now()
         silent = now - self._heard.setdefault(key[1], now)
-        if silent >= self._grace:
+        if silent >= self._monitoring.grace:
             node = await self._silent(node, rfc3339(now))
         else:
-            self.queue.add_after(key, (self._grace - silent).total_seconds())
-        wanted = taints(node, rfc3339(now))
+            self.queue.add_after(key, (self._monitoring.grace - silent).total_seconds())
+        given_up = self._is_to_be_given_up(node, now)
+        wanted = taints(node, rfc3339(now), given_up=given_up)
         changes: dict[str, Any] = {}
         if wanted != node.spec.taints:
             changes["spec"] = {"taints": json.to_data(wanted)}
@@ -250,8 +283,25 @@ class NodeLifecycle:
             version = {"resourceVersion": node.metadata.resource_version}
             patch = {**changes, "metadata": {**changes.get("metadata", {}), **version}}
             await self._client.patch(Node, node.metadata.name, "", patch)
+        if given_up and not is_given_up(node):
+            self._zones.gate(node).through(now)
         if readiness(node) == "Unknown":
             await self._mark_pods(node)
+
+    def _is_to_be_given_up(self, node: Node, now: datetime) -> bool:
+        """If it is only too early, the node comes again."""
+        name = node.metadata.name
+        if readiness(node) not in ("False", "Unknown"):
+            self._lost.pop(name, None)
+            return False
+        if is_given_up(node):
+            return not self._zones.all_lost
+        since = self._lost.setdefault(name, now)
+        waits = (self._monitoring.period - (now - since), self._zones.gate(node).wait(now))
+        wait = None if waits[1] is None else max(waits[0], waits[1])
+        if wait is not None and wait > timedelta():
+            self.queue.add_after(("", name), wait.total_seconds())
+        return wait is not None and wait <= timedelta()
 
     async def _silent(self, node: Node, now: str) -> Node:
         said = unknown(node, now)
@@ -283,6 +333,7 @@ class NodeLifecycle:
         changed = new or old
         if changed is None:
             return
+        self._counts_changed |= _counted_as(old) != _counted_as(new)
         heartbeat = _heartbeat(new) if new is not None else ""
         # Unknown is what this controller writes; all else is the kubelet's own status.
         told = new is not None and readiness(new) != "Unknown"
@@ -303,3 +354,8 @@ class NodeLifecycle:
 
 def _heartbeat(node: Node) -> str | None:
     return next((c.last_heartbeat_time for c in node.status.conditions if c.type == "Ready"), None)
+
+
+def _counted_as(node: Node | None) -> object:
+    """What of it the state of zones follows from."""
+    return node and (zone_of(node), EXCLUDED in node.metadata.labels, readiness(node))

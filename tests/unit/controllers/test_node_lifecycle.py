@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from podling.controllers.nodes import NodeLifecycle, taints
+from podling.controllers.nodes import NodeLifecycle, is_given_up, readiness, taints
 from podling.model.codec.json import from_data
+from podling.model.time import rfc3339
 from podling.model.types.coordination import Lease
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from unit.controllers.conftest import Cluster
 
 KEY = ("", "n")
+NOT_READY = {"conditions": [{"type": "Ready", "status": "False"}]}
 READY = {"conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-02T03:04:05Z"}]}
 
 
@@ -49,13 +51,38 @@ async def later(cluster: Cluster, seconds: float) -> Node:
     return node
 
 
+async def others(cluster: Cluster, *, zone: str = "", names: str = "m", status: Any = READY) -> None:
+    labels = {"topology.kubernetes.io/zone": zone} if zone else {}
+    for name in names:
+        await cluster.make(Node, name, "", metadata={"labels": labels}, status=status)
+    await cluster.settle()
+
+
+async def given_up(cluster: Cluster, seconds: float) -> str:
+    """The names of the nodes whose pods are to be evicted, after so much time."""
+    cluster.clock.move(seconds)
+    for name in await cluster.names(Node):
+        await cluster.reconcile(("", name))
+    nodes = (await cluster.client.list(Node)).items
+    return "".join(node.metadata.name for node in nodes if is_given_up(node))
+
+
+def later_ready(cluster: Cluster) -> dict[str, Any]:
+    """What its kubelet says now."""
+    return {
+        "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": rfc3339(cluster.clock.now())}]
+    }
+
+
 def shown(node: Node) -> set[str]:
     return {f"{taint.key.rpartition('/')[2]}:{taint.effect}" for taint in node.spec.taints}
 
 
 async def test_a_silent_node_becomes_unknown_and_unreachable(started: Cluster) -> None:
+    await others(started)
     assert shown(await later(started, 49)) == set()
-    node = await later(started, 1)
+    assert shown(await later(started, 1)) == {"unreachable:NoSchedule"}
+    node = await later(started, 5)
     (ready, *_) = node.status.conditions
     assert (ready.status, ready.reason, ready.message) == (
         "Unknown",
@@ -67,9 +94,58 @@ async def test_a_silent_node_becomes_unknown_and_unreachable(started: Cluster) -
     assert pod.status.conditions[0].status == "False"
     assert started.events.said == [
         "RegisteredNode: Node n event: Registered Node n in Controller",
+        "RegisteredNode: Node m event: Registered Node m in Controller",
         "NodeNotReady: Node n status is now: NodeNotReady",
         "NodeNotReady: Node is not ready",
     ]
+
+
+async def test_lost_nodes_of_a_zone_are_given_up_one_after_the_other(started: Cluster) -> None:
+    await others(started, zone="z", names="abcd")
+    await others(started, zone="z", names="xy", status=NOT_READY)
+    assert await given_up(started, 4) == ""
+    assert len(await given_up(started, 1)) == 1
+    assert len(await given_up(started, 9)) == 1
+    assert await given_up(started, 1) == "xy"
+
+
+async def test_pods_stay_while_most_of_a_zone_is_lost(started: Cluster) -> None:
+    await others(started, zone="z", names="abc", status=NOT_READY)
+    await others(started, zone="z", names="d")
+    assert await given_up(started, 40) == ""
+    # That one is there again makes the others those that are lost.
+    await started.client.patch(Node, "c", "", {"status": READY}, subresource="status")
+    await started.settle()
+    assert await given_up(started, 0) == ""
+    assert len(await given_up(started, 10)) == 1
+
+
+async def test_no_node_stays_given_up_when_all_are_lost(started: Cluster) -> None:
+    await others(started, names="m", status=NOT_READY)
+    assert await given_up(started, 5) == "m"
+    # The kubelet of the other is silent.
+    assert await given_up(started, 45) == ""
+    assert await given_up(started, 100) == ""
+    await started.client.patch(Node, "n", "", {"status": later_ready(started)}, subresource="status")
+    await started.settle()
+    assert await given_up(started, 0) == ""
+    assert await given_up(started, 10) == "m"
+
+
+async def test_nodes_get_their_time_when_some_are_heard_again(started: Cluster) -> None:
+    """Whatever kept them from being heard may have kept their leases, too."""
+    await others(started, names="m", status=NOT_READY)
+    await started.client.patch(Node, "n", "", {"status": NOT_READY}, subresource="status")
+    await started.settle()
+    cold = {"conditions": [{"type": "Ready", "status": "True"}]}
+    started.clock.move(49)
+    await started.client.patch(Node, "m", "", {"status": cold}, subresource="status")
+    await started.client.patch(Node, "n", "", {"status": cold}, subresource="status")
+    await started.settle()
+    assert await given_up(started, 49) == ""
+    assert {readiness(node) for node in (await started.client.list(Node)).items} == {"True"}
+    await given_up(started, 1)
+    assert {readiness(node) for node in (await started.client.list(Node)).items} == {"Unknown"}
 
 
 async def test_a_node_that_is_gone_is_told_once(started: Cluster) -> None:
@@ -119,5 +195,5 @@ async def test_it_comes_back_when_the_kubelet_does(started: Cluster) -> None:
 def test_taints(status: Any, spec: Any, expected: list[str]) -> None:
     node = from_data({"status": status, "spec": spec}, Node)
     assert [
-        f"{t.key.rpartition('/')[2]}:{t.effect}" for t in taints(node, "2026-01-01T00:00:00Z")
+        f"{t.key.rpartition('/')[2]}:{t.effect}" for t in taints(node, "2026-01-01T00:00:00Z", given_up=True)
     ] == expected

@@ -1,0 +1,132 @@
+"""R-SYS-8: whether nodes that are lost are given up while few, most or all of a zone are, and what becomes of
+the pods of a node that is deleted, is the same as by the kube-controller-manager.
+
+The test is the kubelets, as in `test_lost_nodes.py`. Where nodes are given up at all, it is at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from peer.sequence import MERGE_PATCH
+from peer.server import Asking
+from peer.test_lost_nodes import (
+    GRACE,
+    LIVES,
+    NODES,
+    UNREACHABLE,
+    gone,
+    joins,
+    living,
+    lost,
+    pod,
+    silent,
+    speaks,
+    state,
+    taints,
+    taken,
+    untainted,
+    until,
+)
+from peer.two_managers import Step, Told, both_running, changed, lived, sent, together, unlike
+
+pytestmark = pytest.mark.interop("kube-controller-manager", "API server")
+
+CONTROLLERS = "node-lifecycle-controller,taint-eviction-controller,pod-garbage-collector-controller"
+OPTIONS = {
+    "node-monitor-grace-period": GRACE,
+    "node-monitor-period": "1s",
+    "node-eviction-rate": "100",
+    "secondary-node-eviction-rate": "50",
+    "large-cluster-size-threshold": "4",
+}
+OWN = {"node-startup-grace-period": GRACE}
+EXECUTES, SCHEDULES = (UNREACHABLE, "NoExecute"), (UNREACHABLE, "NoSchedule")
+
+
+def zone(names: str) -> Step:
+    """Of nodes that live."""
+
+    def step(asking: Asking, ns: str) -> None:
+        label = {"topology.kubernetes.io/zone": ns}
+        together(*(joins(name, **label) for name in names), *map(untainted, names))(asking, ns)
+
+    return step
+
+
+def unknown(name: str) -> Step:
+    return lambda asking, ns: until(lambda: SCHEDULES in taints(taken(asking, ns, name)))
+
+
+def stays(name: str) -> Step:
+    """Its pods are not evicted any more."""
+    return lambda asking, ns: until(lambda: EXECUTES not in taints(taken(asking, ns, name)))
+
+
+def nobody_lives(asking: Asking, ns: str) -> None:
+    """In any story."""
+    for one in asking.ask("GET", f"{NODES}?labelSelector={LIVES}").body["items"]:
+        body = {"metadata": {"labels": {LIVES: None}}}
+        sent(asking, "PATCH", f"{NODES}/{one['metadata']['name']}", body, Content_Type=MERGE_PATCH)
+
+
+def waiting(asking: Asking, ns: str) -> None:
+    """For the other stories."""
+
+
+def removed(name: str) -> Step:
+    return lambda asking, ns: sent(asking, "DELETE", f"{NODES}/{ns}-{name}", None)
+
+
+# What is waited for in a step has begun in the one before, for all stories.
+STORIES: dict[str, Sequence[Step]] = {
+    # Three of four are too many, so the third one is only given up once another is back.
+    "small": [
+        together(zone("abcd"), silent("a"), silent("b")),
+        together(lost("a"), lost("b"), silent("c")),
+        unknown("c"),
+        together(speaks("b"), lost("c")),
+    ],
+    "large": [
+        together(zone("abcde"), silent("a"), silent("b")),
+        together(lost("a"), lost("b"), silent("c")),
+        lost("c"),
+    ],
+    "whole": [together(zone("ab"), silent("a"), silent("b")), together(lost("a"), lost("b"))],
+    "every": [
+        together(zone("ab"), pod("p", "a", 600), silent("a")),
+        lost("a"),
+        waiting,
+        waiting,
+        together(nobody_lives, unknown("b"), stays("a")),
+        together(speaks("b"), lost("a")),
+    ],
+    # Forty seconds after its node, and Kubernetes looks every twenty.
+    "removed": [
+        together(zone("a"), pod("p", "a"), pod("held", "a")),
+        together(changed("pods", "held", metadata={"finalizers": ["example.com/held"]}), removed("a")),
+        *[waiting] * 3,
+        together(gone("p"), gone("p")),
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def told(
+    kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[dict[str, Told]]]:
+    there, here = (tmp_path_factory.mktemp(name) for name in ("kubernetes", "podling"))
+    with (
+        both_running(kubernetes_programs, there, here, CONTROLLERS, OWN, **OPTIONS) as clusters,
+        living(clusters),
+    ):
+        yield lived(clusters, STORIES, state)
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_a_story_comes_to_the_same(told: list[dict[str, Told]], story: str) -> None:
+    if found := unlike(*(one[story] for one in told)):
+        pytest.fail("\n".join(found), pytrace=False)
