@@ -252,10 +252,12 @@ async def main(directory: Path, sizes: Sequence[int]) -> None:
             wanted = itertools.islice(numbers, size - there)
             await asyncio.gather(*(fill(client, wanted) for _ in range(WRITERS)))
             there = size
-            took = {
-                name: await of_proxy(client, command, directory / f"{name}-{size}.log", name, reachable)
-                for name, command in reversed(proxies.items())
-            }
+            took = {}
+            for name, command in reversed(proxies.items()):
+                log = directory / f"{name}-{size}.log"
+                took[name] = await of_proxy(client, command, log, name, reachable)
+                # nft reads the chains of all tables at each change, those of a proxy that has ended, too.
+                await asyncio.to_thread(subprocess.run, ["nft", "flush", "ruleset"], check=True)
             for what, unit, goal in ROWS:
                 floor = took["kube-proxy"][what] if programs else None
                 if what == CONNECTION:

@@ -36,6 +36,17 @@ CNI_PACKAGE = "containernetworking-plugins"
 CAPABILITIES = {12: "CAP_NET_ADMIN", 18: "CAP_SYS_CHROOT", 19: "CAP_SYS_PTRACE", 21: "CAP_SYS_ADMIN"}
 CAP_SYS_RESOURCE = 24
 
+DROPPED = {"forward": "forwarding", "input": "cluster DNS and API server, for pods"}
+"""By hook, what does not work where its filter drops the packets of pods."""
+DROPPED_REMEDIES = {
+    "forward": (
+        "ufw route allow from {0}; ufw route allow to {0}",
+        "iptables -I FORWARD -s {0} -j ACCEPT; iptables -I FORWARD -d {0} -j ACCEPT",
+    ),
+    "input": ("ufw allow from {0}", "iptables -I INPUT -s {0} -j ACCEPT"),
+}
+"""By hook, to be done where the filter is ufw's, or anybody else's."""
+
 OLDEST_KERNEL = (4, 19)
 
 
@@ -158,8 +169,9 @@ def port(name: str, number: int) -> Finding:
 
 
 def forwarding(chains: str, pods: str) -> Iterator[Finding]:
-    """What others' filters do with packets of pods, which are routed. `chains` is what `nft -j list chains`
-    says, empty if it says nothing; `pods` is their subnet, empty if it is not known yet.
+    """What others' filters do with packets of pods: those that are routed, and those to this machine.
+    `chains` is what `nft -j list chains` says, empty if it says nothing; `pods` is their subnet, empty if it
+    is not known yet.
 
     That podling accepts a packet is no help: each table judges it, and one that drops it is enough.
     """
@@ -168,13 +180,16 @@ def forwarding(chains: str, pods: str) -> Iterator[Finding]:
     except (ValueError, KeyError):
         return
     pods = pods or "the pods' subnet"
-    allowed = f"iptables -I FORWARD -s {pods} -j ACCEPT; iptables -I FORWARD -d {pods} -j ACCEPT"
+    of_ufw = {(chain["family"], chain["table"]) for chain in listed if chain["name"].startswith("ufw-")}
     found = False
     for chain in listed:
-        where = f"table {chain['family']} {chain['table']}, chain {chain['name']}"
-        if chain.get("hook") == "forward" and chain.get("policy") == "drop":
+        table, hook = (chain["family"], chain["table"]), chain.get("hook")
+        where = f"table {' '.join(table)}, chain {chain['name']}"
+        if hook in DROPPED and chain.get("policy") == "drop":
             found = True
-            yield Finding("forwarding", Verdict.WARNING, f"dropped by {where}", allowed)
+            by_ufw, by_iptables = DROPPED_REMEDIES[hook]
+            remedy = (by_ufw if table in of_ufw else by_iptables).format(pods)
+            yield Finding(DROPPED[hook], Verdict.WARNING, f"dropped by {where}", remedy)
         elif (chain["table"], chain["name"]) == ("firewalld", "filter_FORWARD"):
             found = True
             trusted = f"firewall-cmd --permanent --zone=trusted --add-source={pods} && firewall-cmd --reload"

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from netns import apart
 from podling.machine import doctor
 from podling.machine.doctor import Verdict, missing_packages
+from podling.network.nft import program
+from podling.network.table import IPV4, Shape, replacement
 
 ALL_CAPABILITIES = "Name:\tx\nCapEff:\t000001ffffffffff\n"
 
@@ -97,6 +103,58 @@ def test_filters_that_drop_what_pods_send() -> None:
     firewalld = {"family": "inet", "table": "firewalld", "name": "filter_FORWARD", "hook": "forward"}
     (finding,) = doctor.forwarding(chains(firewalld), "10.64.0.0/24")
     assert (finding.verdict, "--add-source=10.64.0.0/24" in finding.remedy) == (Verdict.WARNING, True)
-    (finding,) = doctor.forwarding(chains({**docker, "policy": "accept"}, {**docker, "hook": "input"}), "")
+    (finding,) = doctor.forwarding(chains({**docker, "policy": "accept"}, {**docker, "hook": "output"}), "")
     assert finding.verdict is Verdict.OK
     assert list(doctor.forwarding("", "")) == []
+
+
+DOCKER = ("iptables -N DOCKER-USER", "iptables -A FORWARD -j DOCKER-USER", "iptables -P FORWARD DROP")
+UFW = (
+    "iptables -N ufw-before-input",
+    "iptables -A INPUT -j ufw-before-input",
+    "iptables -P INPUT DROP",
+    "iptables -P FORWARD DROP",
+)
+FIREWALLD = (
+    "nft add table inet firewalld",
+    "nft add chain inet firewalld filter_INPUT { type filter hook input priority 10; policy accept; }",
+    "nft add chain inet firewalld filter_FORWARD { type filter hook forward priority 10; policy accept; }",
+    "nft add rule inet firewalld filter_FORWARD reject with icmpx admin-prohibited",
+)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="changing the network needs root")
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        pytest.param(DOCKER, {"forwarding": "iptables -I FORWARD -s 10.64.0.0/24 -j ACCEPT"}, id="Docker"),
+        pytest.param(
+            UFW,
+            {
+                "forwarding": "ufw route allow from 10.64.0.0/24",
+                "cluster DNS and API server, for pods": "ufw allow from 10.64.0.0/24",
+            },
+            id="ufw",
+        ),
+        pytest.param(
+            FIREWALLD,
+            {"forwarding": "firewall-cmd --permanent --zone=trusted --add-source=10.64.0.0/24"},
+            id="firewalld",
+        ),
+    ],
+)
+def test_what_the_kernel_has_of_others_is_understood(made: Sequence[str], said: dict[str, str]) -> None:
+    """As they make it themselves, beside podling's own tables."""
+
+    def listed() -> str:
+        shape = Shape(IPV4, "podling1-services", "10.64.0.0/24", "10.96.0.0/16")
+        program(replacement(shape))
+        for command in made:
+            subprocess.run(command.split(), check=True)
+        asked = ["nft", "-j", "list", "chains"]
+        return subprocess.run(asked, check=True, capture_output=True, text=True).stdout
+
+    found = {one.what: one for one in doctor.forwarding(apart(listed), "10.64.0.0/24")}
+    assert {one.verdict for one in found.values()} == {Verdict.WARNING}
+    assert found.keys() == said.keys()
+    assert all(found[what].remedy.startswith(remedy) for what, remedy in said.items())

@@ -86,3 +86,26 @@ def test_the_services_are_routed_to_the_link_of_the_nodes_address(
     assert of_ipv4.startswith(f"{RANGES[0]} dev {link} ") and f"src {OWN}" in of_ipv4
     assert then.startswith(f"{of_ipv6} ")
     assert left == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="changing the network needs root")
+def test_a_range_that_others_have_is_told_of_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """With the way by which they are reached, which stays as it was."""
+    theirs = "10.96.3.0/24 dev tun0"
+
+    def story() -> str:
+        ip("link", "set", "lo", "up")
+        ip("address", "add", f"{OWN}/24", "dev", "lo")
+        ip("link", "add", "tun0", "type", "veth", "peer", "name", "wire")
+        ip("link", "set", "tun0", "up")
+        ip("route", "add", *theirs.split())
+        note_services(tmp_path, RANGES[:1])
+        asyncio.run(set_up_service_route(RANGES[0], OWN))
+        asyncio.run(tear_down_services([], tmp_path))
+        return ip("route")
+
+    left = apart(story)
+    (said,) = caplog.messages
+    assert said.startswith(f"the addresses of services ({RANGES[0]}) are also others', whom this machine")
+    assert theirs in said and "choose another range with --service-cluster-ip-range" in said
+    assert theirs in left and RANGES[0] not in left

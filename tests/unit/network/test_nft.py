@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 import socket
 import subprocess
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from netns import apart
+from podling.machine.network import note_services, set_up_service_route, tear_down_services
 from podling.network import nft, policy_table
 from podling.network.nft import LONGEST_ON_LOOP, Nft, NftError, Run, library, program
 from podling.network.services import Behind, Frontend
@@ -169,6 +172,78 @@ def test_no_packet_leaves_with_the_number_of_a_chain_as_its_priority() -> None:
         return run("list counter ip watched syns\n")
 
     assert "packets 1 " in apart(connected)
+
+
+def answer(listening: socket.socket, name: str) -> None:
+    """Say a name to every client until the socket is shut down."""
+    with suppress(OSError):
+        while True:
+            made, _ = listening.accept()
+            with made:
+                made.sendall(name.encode())
+
+
+def said(place: tuple[str, int]) -> str:
+    try:
+        with socket.create_connection(place, timeout=20) as made:
+            return made.recv(100).decode()
+    except OSError as error:
+        return errno.errorcode[error.errno or 0]
+
+
+def test_services_of_two_podlings_do_not_meet(tmp_path: Path) -> None:
+    """Each has a range, pods and a table of its own; who goes takes what is its own, and nothing else."""
+    own, ranges = "10.200.0.1", {"a": "10.96.0.0/16", "b": "10.97.0.0/16"}
+    places = {
+        **{name: (f"10.9{at}.0.7", 80) for at, name in ((6, "a"), (7, "b"))},
+        **{f"{name} without": (f"10.9{at}.0.8", 80) for at, name in ((6, "a"), (7, "b"))},
+        **{f"node port of {name}": (own, 30080 + at) for at, name in ((6, "a"), (7, "b"))},
+    }
+
+    def story() -> list[tuple[dict[str, str], str, str]]:
+        for command in ("link set lo up", f"address add {own}/24 dev lo"):
+            subprocess.run(["ip", *command.split()], check=True)
+        run, told = library(), []
+        with ExitStack() as stack:
+            for at, (name, services) in enumerate(ranges.items()):
+                pods, pod = f"10.{64 + at}.0.0/24", f"10.{64 + at}.0.2"
+                subprocess.run(["ip", "address", "add", f"{pod}/32", "dev", "lo"], check=True)
+                server = stack.enter_context(socket.create_server((pod, 8080)))
+                stack.callback(server.shutdown, socket.SHUT_RDWR)
+                threading.Thread(target=answer, args=(server, name), daemon=True).start()
+                (tmp_path / name).mkdir()
+                note_services(tmp_path / name, [services])
+                asyncio.run(set_up_service_route(services, own))
+                table = ServiceTable(Shape(IPV4, f"podling-{name}-services", pods, services))
+                behind = Behind(("ns", "svc"), "", "cluster", ((pod, 8080),))
+                none = msgspec.structs.replace(behind, endpoints=(), refusal="reject")
+                outside = msgspec.structs.replace(behind, way="outside")
+                (vip, _), (other, _), (_, port) = (
+                    places[which] for which in (name, f"{name} without", f"node port of {name}")
+                )
+                wanted = {
+                    Frontend("IPv4", "tcp", 80, vip): behind,
+                    Frontend("IPv4", "tcp", 80, other): none,
+                    Frontend("IPv4", "tcp", port): outside,
+                }
+                run(table.whole() + table.change(wanted)[0])
+            for name in ("", *ranges):
+                if name:
+                    tables = [f"podling-{name}-services"]
+                    asyncio.run(tear_down_services(tables, tmp_path / name))
+                routes = subprocess.run(["ip", "route"], capture_output=True, text=True, check=True).stdout
+                asked = {which: said(place) for which, place in places.items()}
+                told.append((asked, run("list tables\n"), routes))
+        return told
+
+    both, without_a, without_both = apart(story)
+    led = {f"{which}{name}": name for name in ranges for which in ("", "node port of ")}
+    assert both[0] == {**led, **{f"{name} without": "ECONNREFUSED" for name in ranges}}
+    away = dict.fromkeys(("a", "a without"), "ENETUNREACH") | {"node port of a": "ECONNREFUSED"}
+    assert without_a[0] == {**both[0], **away}
+    assert without_a[1].split() == ["table", "ip", "podling-b-services"]
+    assert "10.97.0.0/16" in without_a[2] and "10.96.0.0/16" not in without_a[2]
+    assert without_both[1:] == ("", "")
 
 
 def test_a_long_script_leaves_no_memory_behind() -> None:
