@@ -4,15 +4,21 @@ why, and goes on by itself when one of them is back. So it does when their datab
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from peer import control_plane
 from peer.members import Members
-from peer.server import Server, until_ready
+from peer.server import Server, until_listening, until_ready
+from podling.storage import etcd
+from podling.storage.etcd.connection import Connection
+from podling.storage.interface import Storage, StorageClosedError
 from ports import free_port
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -48,6 +54,35 @@ def test_a_cluster_that_loses_its_quorum(kubernetes_programs: Path, tmp_path: Pa
         assert make(podling, "again")[0] == 201
         names = {one["metadata"]["name"] for one in podling.ask("GET", MAPS).body["items"]}
         assert {"whole", "two-of-three", "again"} <= names
+
+
+async def test_a_member_without_a_leader_is_not_followed(kubernetes_programs: Path, tmp_path: Path) -> None:
+    """It answers, and would not tell what the others agree on meanwhile."""
+    with ExitStack() as ends:
+        fast = {"heartbeat-interval": 20, "election-timeout": 200}
+        members = Members(kubernetes_programs / "etcd", tmp_path, ends, **fast)
+        processes = [members.start(number) for number in range(3)]
+        port = urlsplit(members.urls[0]).port or 0
+        until_listening(control_plane.HOST, port, processes[0], tmp_path / "m0.log")
+        storage = await etcd.open(Connection(members.urls[:1]))
+        for other in processes[1:]:
+            other.send_signal(signal.SIGSTOP)
+        async with asyncio.timeout(30):
+            while "etcd is not followed" not in await fault_of(storage):
+                pass
+        for other in processes[1:]:
+            other.send_signal(signal.SIGCONT)
+        async with asyncio.timeout(30):
+            await storage.create("/registry/configmaps/default/after", b"{}")
+        await storage.close()
+
+
+async def fault_of(storage: Storage) -> str:
+    try:
+        await storage.probe()
+    except StorageClosedError as error:
+        return str(error)
+    return ""
 
 
 def told(url: str, what: str, body: dict[str, object]) -> Any:

@@ -150,10 +150,11 @@ class _Member:
         try:
             async with asyncio.timeout(CONNECTED_WITHIN):
                 await loop.create_connection(lambda: link, *self._place, ssl=self._tls)
-                await link.ready
+                # Cancelled by the timeout, it could not be told why the link ends.
+                await asyncio.shield(link.ready)
         except (OSError, TimeoutError, _StatusError) as error:
             link.end("it was not ready in time")
-            why = f"{NOT_BEGUN}: it takes no connection: {error or 'silence'}"
+            why = f"{NOT_BEGUN}: it takes no connection: {str(error) or 'silence'}"
             raise _StatusError(UNAVAILABLE, why) from error
         except asyncio.CancelledError:
             link.end("it is closed")

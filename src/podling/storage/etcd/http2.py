@@ -137,7 +137,9 @@ class Http2:
         return events
 
     def _head(self, path: str, seconds: int) -> bytes:
-        timeout = (("grpc-timeout", f"{seconds}S"),) if seconds else ()
+        # A member that is cut off from the others would have a watch wait for news that it does not get: etcd
+        # is told to end it, as by Kubernetes.
+        ends = ("grpc-timeout", f"{seconds}S") if seconds else ("hasleader", "true")
         return encode(
             (
                 (":method", "POST"),
@@ -145,7 +147,7 @@ class Http2:
                 (":path", path),
                 (":authority", self._authority),
                 ("te", "trailers"),
-                *timeout,
+                ends,
                 ("content-type", "application/grpc"),
                 ("user-agent", "podling"),
             )
