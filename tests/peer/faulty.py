@@ -23,7 +23,9 @@ PATIENCE = 3.0
 """Seconds after which a client takes a request for lost."""
 HURT, SETTLED = 0.6, 60.0
 """Seconds that a fault lasts, and in which all must answer again."""
-FAULTS = ("kill", "pause", "quorum", "cut", "cut-one", "deaf", "pause-server", "kill-server")
+DELAY = 0.2
+"""Seconds that a slow link takes each way."""
+FAULTS = ("kill", "pause", "quorum", "cut", "cut-one", "deaf", "pause-server", "kill-server", "slow")
 
 
 class PodlingServer:
@@ -92,9 +94,7 @@ async def hurt(cluster: Cluster, chance: random.Random) -> str:
     number = chance.randrange(3)
     server = chance.choice(cluster.servers)
     members, processes = cluster.members, cluster.processes
-    fault = chance.choice(
-        ["kill", "pause", "quorum", "cut", "cut-one", "deaf", "pause-server", "kill-server"]
-    )
+    fault = chance.choice(FAULTS)
     match fault:
         case "kill":
             members.end(number)
@@ -122,6 +122,12 @@ async def hurt(cluster: Cluster, chance: random.Random) -> str:
             for link in links:
                 # What went astray would come no more: the connection ends, as a network's does.
                 link.cut()
+                link.mend()
+        case "slow":
+            for link in server.links:
+                link.delay = DELAY
+            await asyncio.sleep(HURT)
+            for link in server.links:
                 link.mend()
         case "pause-server":
             server.process.send_signal(signal.SIGSTOP)

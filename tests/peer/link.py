@@ -13,12 +13,12 @@ PIECE = 64 * 1024
 
 class Link:
     """A way to a server that can be cut: `up` is whether it leads there. A `deaf` one carries what is asked
-    and loses the answers."""
+    and loses the answers. `delay` is how many seconds each piece takes."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._carriers: set[asyncio.Task[None]] = set()
-        self.up, self.deaf = True, False
+        self.up, self.deaf, self.delay = True, False, 0.0
         self.url = ""
 
     @asynccontextmanager
@@ -37,7 +37,7 @@ class Link:
             task.cancel()
 
     def mend(self) -> None:
-        self.up, self.deaf = True, False
+        self.up, self.deaf, self.delay = True, False, 0.0
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -62,6 +62,7 @@ class Link:
 
     async def _carry(self, come: asyncio.StreamReader, go: asyncio.StreamWriter, *, answers: bool) -> None:
         while piece := await come.read(PIECE):
+            await asyncio.sleep(self.delay)
             if not (answers and self.deaf):
                 go.write(piece)
                 await go.drain()
