@@ -30,6 +30,8 @@ SCALARS: Mapping[Any, tuple[Any, ...]] = {
 }
 SHALLOW = frozenset({"JSONSchemaProps", "ManagedFieldsEntry", "PodTemplateSpec"})
 """Types of which only the fields of their own are tried where they are a part of another."""
+DEEPEST = 6
+"""Structs within each other that are looked into for fields that they do not have."""
 SEEDS: Mapping[str, Any] = {
     "Container": {"name": "d", "image": "i"},
     "EphemeralContainer": {"name": "e", "image": "i"},
@@ -55,6 +57,23 @@ def variations(
         if deep and info.shape.part:
             for path, value, made in _inside(info.shape, present):
                 yield f"{wire}{path}", value, {**whole, wire: made}
+
+
+def with_unknown(shape: Shape, present: Any, depth: int = DEEPEST) -> Iterator[Changed]:
+    """A field that its type does not have, in each struct that the value has or may have."""
+    if shape.struct:
+        seed = present or _seed(shape.struct)
+        yield ".novel", 1, {**seed, "novel": 1}
+        parts = ((wire, info.shape) for wire, info in fields_of(shape.struct).items() if info.shape.part)
+        for wire, part in parts if depth else ():
+            for path, value, made in with_unknown(part, seed.get(wire), depth - 1):
+                yield f".{wire}{path}", value, {**seed, wire: made}
+    elif shape.holds is list and shape.item:
+        for path, value, made in with_unknown(shape.item, (present or [None])[0], depth):
+            yield f"[0]{path}", value, [made]
+    elif shape.item:
+        for path, value, made in with_unknown(shape.item, None, depth):
+            yield f".a{path}", value, {**(present or {}), "a": made}
 
 
 def _inside(shape: Shape, present: Any) -> Iterator[Changed]:

@@ -52,11 +52,6 @@ UNREADABLE = Unasked(
     "Kubernetes stores them in a template as they are, and then cannot tell who manages anything",
     ("spec.jobTemplate.metadata.managedFields[0].fieldsV1", "spec.metadata.managedFields[0].fieldsV1"),
 )
-JUDGED_LATER = Unasked(
-    "what is no base64",
-    "Kubernetes reads it in a configuration only when there is no conflict",
-    ("YQ", "!"),
-)
 AUTHENTICATION = Unasked(
     "words of a configuration",
     "for these Kubernetes looks before and after it reads the rest, tells a path from elsewhere, or shows "
@@ -89,7 +84,6 @@ UNASKED = (
     SETTLED,
     OWN_FIELDS,
     UNREADABLE,
-    JUDGED_LATER,
     AUTHENTICATION,
     AUTHORIZATION,
     BAD_PATHS,

@@ -11,18 +11,21 @@ from typing import Any
 
 import pytest
 
-from peer.fields import variations
+from peer.fields import variations, with_unknown
 from peer.mutations import GONE
-from peer.named_differences import JUDGED_LATER, OWN_FIELDS, UNREADABLE, unnamed
+from peer.named_differences import OWN_FIELDS, UNREADABLE, unnamed
 from peer.sequence import APPLY, JSON_PATCH, MERGE_PATCH, Ask, Compared, differences, shown
 from peer.server import Server
 from peer.test_fields import METADATA, SAMPLES, has_status, items_of, plain
-from podling.model.codec.fields import fields_of
+from podling.model.codec.fields import fields_of, shape_of
 from podling.model.scheme import Resource, by_kind
 
 Body = dict[str, Any]
 MOST_FIELDS = 12
 """Fields of a kind that are applied by two managers; of more, they are taken evenly."""
+MOST = 24
+"""Requests about null, and about fields that are not known: of more, they are taken evenly."""
+NULLS: tuple[Any, ...] = (None, [None], {"a": None})
 NOTES = {"annotations": {"note": "one"}}
 OTHER_NOTES = {"annotations": {"note": "other"}}
 
@@ -125,11 +128,7 @@ def each_field(item: str, base: Body, resource: Resource) -> Iterator[Ask]:
     values: dict[str, list[tuple[Any, Body]]] = {}
     for path, value, body in variations(resource.type, base):
         skipped = path.startswith((*METADATA, *OWN_FIELDS.what, "status", *UNREADABLE.what))
-        if (
-            not skipped
-            and value not in (None, GONE, [], {}, "", *JUDGED_LATER.what)
-            and not isinstance(value, float)
-        ):
+        if not skipped and value not in (None, GONE, [], {}, "") and not isinstance(value, float):
             values.setdefault(path, []).append((value, body))
     paths = list(values)
     yield applied(item, "one", base)
@@ -144,12 +143,38 @@ def each_field(item: str, base: Body, resource: Resource) -> Iterator[Ask]:
     yield Ask("DELETE", f"{item}?gracePeriodSeconds=0&propagationPolicy=Background")
 
 
+def nulls(item: str, base: Body, resource: Resource) -> Iterator[Ask]:
+    """Fields, keys of items, and items that are null: who manages them, since when, and what conflicts."""
+    asks = [
+        applied(item, "two", body, f"&dryRun=All{force}", what=f"{path} = {value!r}")
+        for path, value, body in variations(resource.type, base)
+        if value in NULLS and not path.startswith((*METADATA, *OWN_FIELDS.what, "status", *UNREADABLE.what))
+        for force in ("", "&force=true")
+    ]
+    yield applied(item, "one", base)
+    # An odd step has both those that are forced and those that are not.
+    yield from asks[:: -(-len(asks) // MOST) | 1]
+    yield Ask("DELETE", f"{item}?gracePeriodSeconds=0&propagationPolicy=Background")
+
+
+def unknown(item: str, base: Body, resource: Resource) -> Iterator[Ask]:
+    """At every depth, also of what is one value to its managers."""
+    asks = [
+        applied(item, "two", body, "&dryRun=All", what=path)
+        for path, _, body in with_unknown(shape_of(resource.type), base)
+        if not path.removeprefix(".").startswith((*METADATA, *OWN_FIELDS.what))
+    ]
+    yield applied(item, "one", base)
+    yield from asks[:: -(-len(asks) // MOST)]
+    yield Ask("DELETE", f"{item}?gracePeriodSeconds=0&propagationPolicy=Background")
+
+
 def status(item: str, base: Body, resource: Resource) -> Iterator[Ask]:
     type_ = fields_of(resource.type)["status"].shape.struct
     assert type_
     yield applied(item, "one", base)
     for path, value, said in variations(type_, {}, deep=False):
-        if value in (None, GONE, [], {}, "", *JUDGED_LATER.what) or path.startswith("debugContainerStatuses"):
+        if value in (None, GONE, [], {}, "") or path.startswith("debugContainerStatuses"):
             continue
         body = {**named(base), "status": said}
         yield applied(f"{item}/status", "one", body, "&dryRun=All", what=f"{path} = {value!r:.100}")
@@ -160,7 +185,7 @@ def status(item: str, base: Body, resource: Resource) -> Iterator[Ask]:
 
 
 NAMED_BY_RULE = "IPAddress"
-SORTS = ("two managers", "refused", "fields", "status")
+SORTS = ("two managers", "refused", "fields", "nulls", "unknown", "status")
 CASES = [(sample, sort) for sample in SAMPLES for sort in SORTS if sort != "status" or has_status(sample)]
 
 
@@ -176,6 +201,8 @@ def asked(sample: Body, sort: str) -> list[Ask]:
         "two managers": lambda: by_two_managers(item, base),
         "refused": lambda: refused(item, base),
         "fields": lambda: each_field(item, base, resource),
+        "nulls": lambda: nulls(item, base, resource),
+        "unknown": lambda: unknown(item, base, resource),
         "status": lambda: status(item, base, resource),
     }
     return list(made[sort]())

@@ -117,12 +117,6 @@ APART: Mapping[str, Sequence[Ask]] = {
             "spec": {"schedule": "0 0 * * *", "jobTemplate": {"metadata": MANAGED, "spec": JOB}},
         })
     ],
-    "what is no base64": [
-        Ask("POST", SECRETS, {"metadata": {"name": "s"}, "data": {"a": "YWE="}}),
-        Ask("PATCH", f"{SECRETS}/s?fieldManager=m",
-            {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "!"}},
-            {"Content_Type": APPLY}),
-    ],
     "written meanwhile": [Ask("POST", DEFINITIONS, KEPT), Ask("DELETE", f"{DEFINITIONS}/bs.named.test")],
     "a claim begins as pending": [
         Ask("POST", VOLUMES, {"metadata": {"name": "c"}, "spec": VOLUME}),

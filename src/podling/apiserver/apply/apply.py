@@ -159,12 +159,12 @@ def refusal(found: list[Conflict]) -> StatusError:
 
 def merge(node: Node, live: Any, applied: Any) -> Any:
     """`live` with `applied` merged in. Both have the shape, but an atomic value of `live` may have another
-    type. What has parts and is null in `applied` stays as it is."""
+    type. What has parts in `live` and is null in `applied` stays as it is."""
     if isinstance(node, Struct | Map) and isinstance(live, dict) and isinstance(applied, dict):
         merged = dict(live)
         for name, value in applied.items():
             part = _member(node, name)
-            if value is not None or part is VALUE:
+            if value is not None or part is VALUE or not live.get(name):
                 merged[name] = merge(part, live[name] if name in live else type(value)(), value)
         return merged
     if isinstance(node, Keyed | Set) and isinstance(live, list) and isinstance(applied, list):
@@ -246,14 +246,15 @@ class Application(msgspec.Struct, frozen=True):
     force: bool
     versions: Versions = {}
 
-    def known_entries(self, live: Any, entries: Entries, now: datetime) -> Entries:
+    def known_entries(self, standing: Entry, now: datetime) -> Entries:
         """The entries of the object. If it was never tracked, everything is managed by whoever wrote it
         before. Raises StatusError 400 for an object that cannot be tracked."""
+        entries: Entries = standing.object.metadata.managed_fields
         if entries:
             return entries
         before = Writer(BEFORE_FIRST_APPLY, self.writer.api_version)
         try:
-            made = changes_of_new(self.type, live)
+            made = changes_of_new(self.type, live_data(standing))
             return updated((), _belonging(made, self.writer, self.unwritten), before, now)
         except KeyMissing as missing:
             raise bad_request(f"failed to create manager for existing fields: {missing}") from missing
@@ -367,8 +368,8 @@ def by_apply(application: Application, *, now: datetime) -> Track:
         _, data = _taken_apart(new)
         if standing is None:
             return application.entries_after(data, data, (), now, nowhere)
-        live = live_data(standing)
-        entries = application.known_entries(live, standing.object.metadata.managed_fields, now)
+        live = json.decode_data(standing.value)
+        entries = application.known_entries(standing, now)
         elsewhere = in_versions(
             application.versions, new, standing, application.writer, application.unwritten
         )
@@ -381,7 +382,7 @@ def by_apply(application: Application, *, now: datetime) -> Track:
 
 
 def live_data(standing: Entry) -> Any:
-    # With `[]` where it is stored as null, as what is to take its place has it.
+    # With `[]` where it is stored as null, as a decoded object has it.
     return json.decode_data(without_nulls(standing.value, type(standing.object)))
 
 

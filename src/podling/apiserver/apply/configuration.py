@@ -14,6 +14,7 @@ import msgspec
 
 from podling.apiserver.apply.managed_fields import SELF, Fields, shown
 from podling.apiserver.apply.schema import (
+    SCALARS,
     Keyed,
     KeyMissing,
     Map,
@@ -23,14 +24,21 @@ from podling.apiserver.apply.schema import (
     Value,
     item_element,
     set_element,
+    struct_of,
 )
+from podling.model.codec.fields import Shape
 from podling.model.errors import bad_request
 
 T = TypeVar("T", dict[str, Any], list[Any])
 
 Path = tuple[str, ...]
 
-SCALAR_TYPES = {"string": ("string",), "boolean": ("bool",), "numeric": ("int64", "float64")}
+SCALAR_TYPES = {
+    "string": ("string",),
+    "boolean": ("bool",),
+    "numeric": ("int64", "float64"),
+    "any scalar": ("string", "bool", "int64", "float64"),
+}
 GO_TYPES = {
     bool: "bool",
     int: "int64",
@@ -61,6 +69,7 @@ def configured_fields(schema: Struct, data: dict[str, Any], what: str) -> Fields
     """The set of fields that `data` names. `what`: the object's name in errors. Raises StatusError 400."""
     walk = _Walk()
     fields = walk.fields_of(schema, data, ())
+    walk.check_parts()
     if faults := walk.faults:
         listed = faults[0] if len(faults) == 1 else "errors:\n" + "\n".join(f"  {fault}" for fault in faults)
         raise bad_request(f"failed to create typed patch object ({what}): {listed}")
@@ -72,6 +81,7 @@ def configured_fields(schema: Struct, data: dict[str, Any], what: str) -> Fields
 class _Walk:
     def __init__(self) -> None:
         self.faults: list[str] = []
+        self._waiting: list[tuple[Shape, Any, Path]] = []
 
     def fields_of(self, node: Node, value: Any, path: Path) -> Fields:
         """The node of a value: empty for an atomic value, null or an empty map, which are named too."""
@@ -87,6 +97,8 @@ class _Walk:
             if element in found:
                 self._fault(path, f"duplicate entries for key {shown((element,))}")
             elif element and isinstance(node, Keyed):
+                if isinstance(node.of, Value):
+                    self._check(node.item, item, (*path, element))
                 below = self.fields_of(node.of, item, (*path, element))
                 found[element] = {**below, SELF: {}} if below else {}
             elif element:
@@ -104,16 +116,38 @@ class _Walk:
     def _add_member(self, found: Fields, node: Struct | Map, name: str, value: Any, path: Path) -> None:
         element = f"f:{name}"
         if isinstance(node, Map):
-            self._check_scalar(node.scalar, value, (*path, element))
+            self._check(node.item, value, (*path, element))
             found[element] = {}
         elif name in node.managed:
-            self._check_scalar(node.scalars.get(name, ""), value, (*path, element))
             part = node.managed[name][1]
+            if isinstance(part, Value):
+                self._check(node.shapes[name], value, (*path, element))
             fields = self.fields_of(part, value, (*path, element))
             if fields or value in (None, {}) or isinstance(part, Value):
                 found[element] = fields
-        elif name not in node.unmanaged:
+        elif node.managed and name not in node.unmanaged:
             self._fault((*path, element), "field not declared in schema")
+
+    def _check(self, shape: Shape, value: Any, path: Path) -> None:
+        """What is one value to its managers. If it has parts they wait: they may be as deep as the body."""
+        if value is None or shape.choices:
+            return
+        if shape.struct or shape.item:
+            self._waiting.append((shape, value, path))
+        else:
+            self._check_scalar(SCALARS.get(shape.type, ""), value, path)
+
+    def check_parts(self) -> None:
+        while self._waiting:
+            shape, value, path = self._waiting.pop()
+            if shape.struct:
+                self.fields_of(struct_of(shape.struct), value, path)
+            elif shape.item and shape.holds is dict:
+                for name, below in self._expected(dict, value, path).items():
+                    self._check(shape.item, below, (*path, f"f:{name}"))
+            elif shape.item:
+                for index, below in enumerate(self._expected(list, value, path)):
+                    self._check(shape.item, below, (*path, f"i:{index}"))
 
     def _check_scalar(self, scalar: str, value: Any, path: Path) -> None:
         if value is None or not scalar or go_type(value) in SCALAR_TYPES[scalar]:

@@ -17,7 +17,8 @@ import msgspec
 
 from podling.apiserver.apply.managed_fields import SELF, Changes, Fields
 from podling.model.codec import json
-from podling.model.codec.fields import FieldInfo, fields_of
+from podling.model.codec.fields import FieldInfo, Shape, fields_of
+from podling.model.quantity import Quantity
 from podling.model.types.meta import KubeObject, ObjectMeta
 
 KEY_DEFAULTS: Mapping[str, Any] = {
@@ -41,7 +42,12 @@ OF_THE_SERVER = frozenset(
     }
 )
 """Metadata that identifies the object or that only the server sets; nobody manages it."""
-SCALARS: Mapping[Any, str] = {str: "string", int: "numeric", bool: "boolean"}
+SCALARS: Mapping[Any, str] = {
+    **dict.fromkeys((str, bytes), "string"),
+    **dict.fromkeys((int, float), "numeric"),
+    bool: "boolean",
+    **dict.fromkeys((Quantity, int | str), "any scalar"),
+}
 _WRITTEN_WHEN_EMPTY = frozenset({("PodSpec", "containers")})
 
 
@@ -50,18 +56,19 @@ class Value(msgspec.Struct, frozen=True):
 
 
 class Map(msgspec.Struct, frozen=True):
-    """A map: any names, each with a value. `scalar`: the type of the values, if they are scalars."""
+    """A map: any names, each with a value. `item`: the shape of the values."""
 
-    scalar: str = ""
+    item: Shape
 
 
 class Keyed(msgspec.Struct, frozen=True):
-    """A list of structs with keys. `keys`: each with its default, None for a key without, which
-    the path then leaves out. `always`: Go writes the list even if empty, so it is present in an empty
-    object."""
+    """A list of structs with keys. `keys`: each with its default, None for a key without, which the path then
+    leaves out. `item`: the shape of the items. `always`: Go writes the list even if empty, so it is present
+    in an empty object."""
 
     keys: Mapping[str, Any]
     of: Node
+    item: Shape
     always: bool = False
 
 
@@ -70,12 +77,12 @@ class Set(msgspec.Struct, frozen=True):
 
 
 class Struct(msgspec.Struct, frozen=True):
-    """`managed` has the path element and the shape of each member; `unmanaged` members belong to nobody.
-    `scalars` says which members must be a string, a number or a boolean."""
+    """`managed` has the path element and the node of each member; `unmanaged` members belong to nobody.
+    `shapes`: of the members, what each has to be that is one value."""
 
     managed: Mapping[str, tuple[str, Node]]
     unmanaged: frozenset[str] = frozenset()
-    scalars: Mapping[str, str] = msgspec.field(default_factory=dict)
+    shapes: Mapping[str, Shape] = msgspec.field(default_factory=dict)
 
 
 Node = Value | Map | Keyed | Set | Struct
@@ -90,22 +97,23 @@ class KeyMissing(ValueError):
 @functools.cache
 def schema_of(type_: type[KubeObject]) -> Struct:
     """The shape of a whole object."""
-    metadata = "f:metadata", _without(_struct(ObjectMeta), OF_THE_SERVER)
-    whole = _without(_struct(type_), IDENTITY)
-    return Struct({**whole.managed, "metadata": metadata}, whole.unmanaged, whole.scalars)
+    metadata = "f:metadata", _without(struct_of(ObjectMeta), OF_THE_SERVER)
+    whole = _without(struct_of(type_), IDENTITY)
+    return Struct({**whole.managed, "metadata": metadata}, whole.unmanaged, whole.shapes)
 
 
 def _without(struct: Struct, names: frozenset[str]) -> Struct:
     kept = {name: member for name, member in struct.managed.items() if name not in names}
-    return Struct(kept, names, struct.scalars)
+    return Struct(kept, names, struct.shapes)
 
 
 @functools.cache
-def _struct(type_: type[msgspec.Struct]) -> Struct:
+def struct_of(type_: type[msgspec.Struct]) -> Struct:
+    """The shape of a part."""
     fields = fields_of(type_)
-    scalars = {name: SCALARS[info.type] for name, info in fields.items() if info.type in SCALARS}
     members = {name: (f"f:{name}", _member(type_, info)) for name, info in fields.items()}
-    return Struct(members, scalars=scalars)
+    shapes = {name: fields[name].shape for name, (_, node) in members.items() if node is VALUE}
+    return Struct(members, shapes=shapes)
 
 
 def _member(owner: type[msgspec.Struct], info: FieldInfo) -> Node:
@@ -115,16 +123,18 @@ def _member(owner: type[msgspec.Struct], info: FieldInfo) -> Node:
     if shape.item is None:
         # The field has the last word: it may be granular where others of its type are atomic.
         is_atomic = getattr(shape.struct, "ATOMIC", False) and merge.map_type != "granular"
-        return _struct(shape.struct) if shape.struct and not is_atomic else VALUE
+        # A type that is a part of itself is one value all the way up.
+        is_atomic = is_atomic or shape.struct is owner
+        return struct_of(shape.struct) if shape.struct and not is_atomic else VALUE
     if shape.holds is dict:
-        return Map(SCALARS.get(shape.item.type, ""))
+        return Map(shape.item)
     if merge.list_type == "set":
         return SET
     if merge.list_type == "map":
         type_ = shape.item.type
-        of = VALUE if getattr(type_, "ATOMIC", False) else _struct(type_)
+        of = VALUE if getattr(type_, "ATOMIC", False) else struct_of(type_)
         keys = {key: _key_default(type_, fields_of(type_)[key]) for key in sorted(merge.list_map_keys)}
-        return Keyed(keys, of, always=(owner.__name__, info.wire) in _WRITTEN_WHEN_EMPTY)
+        return Keyed(keys, of, shape.item, always=(owner.__name__, info.wire) in _WRITTEN_WHEN_EMPTY)
     return VALUE
 
 
@@ -133,9 +143,13 @@ def _key_default(owner: type[msgspec.Struct], key: FieldInfo) -> Any:
 
 
 def item_element(node: Keyed, item: Mapping[str, Any]) -> str:
-    """The path element of a list item: of the keys that it has. Raises KeyMissing if it has none."""
-    had = ((key, item.get(key, default)) for key, default in node.keys.items())
-    keys = {key: value for key, value in had if value is not None}
+    """The path element of a list item: of the keys that it has, null or not. Raises KeyMissing if it has
+    none."""
+    keys = {
+        key: item.get(key, default)
+        for key, default in node.keys.items()
+        if default is not None or key in item
+    }
     if not keys:
         named = msgspec.json.encode(list(node.keys)).decode()
         raise KeyMissing(
@@ -167,7 +181,10 @@ def _empty(type_: type[KubeObject]) -> Any:
 
 
 def parts(node: Node, value: Any) -> Iterator[tuple[str, Node, Any]]:
-    """Path element, shape and value of each part of a value that has parts. Raises KeyMissing."""
+    """Path element, shape and value of each part of a value that has parts; null has none. Raises
+    KeyMissing."""
+    if value is None:
+        return
     if isinstance(node, Struct):
         managed = node.managed
         for name in value:
@@ -175,8 +192,7 @@ def parts(node: Node, value: Any) -> Iterator[tuple[str, Node, Any]]:
                 yield *managed[name], value[name]
     elif isinstance(node, Keyed):
         items: dict[str, list[Any]] = {}
-        # Of a type that holds JSON, null is a list that is empty.
-        for item in value or ():
+        for item in value:
             items.setdefault(item_element(node, item), []).append(item)
         for element, same in items.items():
             # Several items of the same keys are one value.
@@ -203,7 +219,7 @@ def owned(node: Node, value: Any) -> Fields:
 
 def _compare(node: Node, old: Any, new: Any, found: Changes) -> None:
     if isinstance(node, Struct):
-        _compare_members(node, old, new, found)
+        _compare_members(node, old or {}, new or {}, found)
         return
     before = {element: (part, value) for element, part, value in parts(node, old)}
     for element, part, value in parts(node, new):
@@ -243,12 +259,10 @@ def _take(element: str, part: Node, value: Any, found: Changes) -> None:
 
 def _note(element: str, part: Node, was: Any, value: Any, found: Changes) -> None:
     """A part that is there before and after, and not the same."""
-    if part is VALUE:
+    if part is VALUE or not (was or value):
         found.taken[element] = {}
         return
     below = Changes({}, {})
-    # A struct that is written also where it is null was there.
-    was = {} if was is None and isinstance(part, Struct) else was
     _compare(part, was, value, below)
     if below.taken:
         found.taken[element] = below.taken

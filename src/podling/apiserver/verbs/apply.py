@@ -52,11 +52,10 @@ async def apply(context: RequestContext, scope: Scope, *, dry_run: bool) -> Resp
     def change(standing: Entry) -> Any:
         live = json.decode_data(standing.data)
         live["metadata"].pop("managedFields", None)
-        known = standing.object.metadata.managed_fields
-        entries = application.known_entries(live, known, context.now)
+        entries = application.known_entries(standing, context.now)
         result = application.result(live, entries)
-        wanted = _object(context, scope, result)
         try:
+            wanted = _object(context, scope, result)
             check_place(wanted.metadata, namespace, name)
         except StatusError:
             # Of conflicts it is told first.

@@ -145,6 +145,22 @@ async def test_what_changes_nothing_has_no_time_of_its_own(api: Conversation) ->
     assert times == {"me": "2026-01-02T03:04:05Z", "other": None}
 
 
+async def test_null_where_nothing_is_has_a_time(api: Conversation) -> None:
+    await apply(api, A, config(k="v"))
+    answer = await apply(api, A, {**config(k="v"), "binaryData": None}, "other")
+    times = {entry["manager"]: entry.get("time") for entry in answer.body["metadata"]["managedFields"]}
+    assert times == dict.fromkeys(("me", "other"), "2026-01-02T03:04:05Z")
+
+
+async def test_a_conflict_is_told_before_what_cannot_be_read(api: Conversation) -> None:
+    binary = {**config(), "binaryData": {"k": "YQ=="}}
+    await apply(api, A, binary)
+    answer = await apply(api, A, binary | {"binaryData": {"k": "!"}}, "other")
+    assert answer.status == 409
+    answer = await apply(api, A, binary | {"binaryData": {"k": "!"}})
+    assert answer.status == 400 and "illegal base64 data" in answer.message
+
+
 async def test_an_update_takes_from_who_applied(api: Conversation) -> None:
     await apply(api, A, config(k="v", l="w"))
     api.clock.move(60)
@@ -358,6 +374,43 @@ async def test_scalars_of_another_type(api: Conversation, target: str, body: Any
     answer = await apply(api, target, whole)
     assert answer.status == 400
     assert answer.message == f"failed to create typed patch object (/{name}; /v1, Kind={kind}): {fault}"
+
+
+@pytest.mark.parametrize(
+    ("spec", "fault"),
+    [
+        ({"imagePullSecrets": [{"name": "s", "a": 1}]}, '.spec.imagePullSecrets[name="s"].a'),
+        ({"tolerations": [{"a": 1}]}, ".spec.tolerations[0].a"),
+        ({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"a": 1}}}},
+         ".spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.a"),
+    ],
+)  # fmt: skip
+async def test_fields_unknown_in_what_is_one_value(api: Conversation, spec: Any, fault: str) -> None:
+    answer = await apply(api, P, {**pod(), "spec": {**pod()["spec"], **spec}})
+    assert answer.status == 400 and answer.message.endswith(f"{fault}: field not declared in schema")
+
+
+async def test_what_is_one_value_may_be_as_deep_as_the_body(api: Conversation) -> None:
+    schema: dict[str, Any] = {"type": "string", "novel": 1}
+    for _ in range(300):
+        schema = {"type": "object", "properties": {"a": schema}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "as.b.test"},
+        "spec": {"versions": [version]},
+    }
+    target = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/as.b.test"
+    answer = await apply(api, target, definition)
+    assert answer.status == 400 and answer.message.endswith(
+        ".properties.a.novel: field not declared in schema"
+    )
+
+
+async def test_a_key_that_is_null_is_a_key(api: Conversation) -> None:
+    answer = await apply(api, P, {**pod(), "spec": {**pod()["spec"], "imagePullSecrets": [{"name": None}]}})
+    assert owners(answer)["me/Apply"]["f:spec"]["f:imagePullSecrets"] == {'k:{"name":null}': {}}
 
 
 async def test_items_without_their_keys_or_twice(api: Conversation) -> None:
