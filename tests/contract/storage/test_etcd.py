@@ -153,6 +153,29 @@ async def test_a_watch_that_was_cut_goes_on_without_a_gap(
     ]
 
 
+async def test_a_watch_that_has_stopped_for_good_is_told(near: EtcdStorage, server: str) -> None:
+    """By a fault of podling's own: readers would wait for ever, and nobody would know why."""
+
+    def read(key: str, value: bytes) -> bytes:
+        raise RuntimeError(f"{key} is beyond this test")
+
+    other = await etcd.open(Connection([server]), read)
+    await near.create(POD, b"v1")
+    async with asyncio.timeout(30):
+        while not (why := await fault_of(other)):
+            pass
+    assert why == f"etcd is not followed any more: RuntimeError('{POD} is beyond this test')"
+    await other.close()
+
+
+async def fault_of(storage: EtcdStorage) -> str:
+    try:
+        await storage.probe()
+    except StorageClosedError as error:
+        return str(error)
+    return ""
+
+
 async def test_what_was_forgotten_meanwhile_is_told_as_a_difference(
     near: EtcdStorage, far: EtcdStorage, link: Link
 ) -> None:

@@ -135,6 +135,7 @@ class EtcdStorage(SingleWrites):
         self._lost = ""
         """Why the watch does not go on; empty while it does."""
         self._following = asyncio.get_running_loop().create_task(self._follow())
+        self._following.add_done_callback(self._stopped)
 
     @property
     def revision(self) -> int:
@@ -260,10 +261,10 @@ class EtcdStorage(SingleWrites):
         self._closed = True
         if self._writes:
             await asyncio.wait(self._writes)
-        for task in (self._following, *self._reads, *self._histories.values()):
+        tasks = self._following, *self._reads, *self._histories.values()
+        for task in tasks:
             task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        await asyncio.wait(tasks)
         await self._connection.close()
 
     async def _commit(self, writes: Sequence[Write]) -> int:
@@ -351,6 +352,12 @@ class EtcdStorage(SingleWrites):
                     _log.warning("%s", self._lost)
                 await asyncio.sleep(_pause(failures))
                 failures += 1
+
+    def _stopped(self, following: asyncio.Task[None]) -> None:
+        if not self._closed:
+            why = "it was cancelled" if following.cancelled() else repr(following.exception())
+            self._lost = f"etcd is not followed any more: {why}"
+            _log.error("%s", self._lost)
 
     def _hear(self, revision: int, events: Iterable[pb.Event]) -> None:
         heard: list[Event] = []
