@@ -193,8 +193,7 @@ def killable(make_podling: Callable[[], Podling], image_archives: dict[str, Path
     """A podling of this test's own, which has its images, and is not running."""
     podling = make_podling()
     podling.up()
-    for archive in image_archives.values():
-        podling.command("images", "load", str(archive))
+    podling.command("images", "load", str(image_archives[BUSYBOX]))
     podling.command("down")
     yield podling
     podling.command("down")
