@@ -15,7 +15,6 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
-import json as stdlib_json
 import re
 from typing import Any, NamedTuple, TypeVar
 
@@ -137,6 +136,9 @@ def decode_data(data: Encoded) -> Any:
 
 def _spelt(data: Encoded) -> Any:
     """As `decode_data`, of what msgspec has read before."""
+    # Not before: commands read no such data.
+    import json as stdlib_json
+
     return stdlib_json.loads(bytes(data) if not isinstance(data, str) else data, parse_float=_Spelt)
 
 
