@@ -342,6 +342,23 @@ def test_a_node_is_looked_at_from_within(cluster: Cluster) -> None:
     assert refused.returncode == 1 and "has no files of its node" in refused.stderr
 
 
+def test_a_pod_on_a_node_is_in_a_namespace_of_its_own(cluster: Cluster) -> None:
+    """Where none is named: it is made, with the label that lets a privileged pod in, and used again."""
+    node = cluster.node or cluster.kubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
+    program, module, podling, *_ = cluster.podling("debug")
+    flags = ["--kubeconfig", str(cluster.kubeconfig), "-m", BUSYBOX, "--rm"]
+    command = [program, module, podling, "debug", *flags, f"node/{node}", "--", "true"]
+    try:
+        for _ in range(2):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+            assert done.returncode == 0, done.stderr
+            assert f" in namespace podling-debug on node {node}." in done.stderr
+        label = "jsonpath={.metadata.labels.pod-security\\.kubernetes\\.io/enforce}"
+        assert cluster.kubectl("get", "namespace", "podling-debug", "-o", label) == "privileged"
+    finally:
+        cluster.kubectl("delete", "namespace", "podling-debug", "--wait=false")
+
+
 def test_why_says_where_a_pod_stands(cluster: Cluster) -> None:
     """The step, its exit, its last lines; and of a pod that is ready, that it is."""
     step = {"name": "prepare", "image": BUSYBOX, "command": ["sh", "-c", "echo no database; exit 4"]}

@@ -37,9 +37,11 @@ from podling.model.types.pod import Pod
 from podling.remote.beside import beside
 from podling.remote.pods import Cluster
 from podling.remote.terminal import Narrator
-from podling.remote.waiting import NoContainer, until_running
+from podling.remote.waiting import RETRY, NoContainer, until_running
 
-NOT_FOUND = 404
+FORBIDDEN, NOT_FOUND = 403, 404
+ACCOUNT = 15.0
+"""Seconds until a new namespace has its service account."""
 
 
 class Request(NamedTuple):
@@ -137,7 +139,7 @@ async def debug_node(cluster: Cluster, request: Request, node: str, aside: Aside
         if not is_without_namespace(error):
             raise
         await cluster.create_namespace(request.namespace, {profiles.ENFORCE: "privileged"})
-        made = await _created(cluster, body)
+        made = await _created(cluster, body, ACCOUNT)
     narrator.say(f"Created pod {aside.copy.name} in namespace {request.namespace} on node {node}.")
     return await _in_own_pod(cluster, request, aside, made, container, narrator)
 
@@ -154,9 +156,20 @@ def _customized(request: Request, body: dict[str, Any], name: str) -> dict[str, 
     return body
 
 
-async def _created(cluster: Cluster, body: dict[str, Any]) -> Pod:
-    await cluster.create(body, dry_run=True)
-    return await cluster.create(body)
+async def _created(cluster: Cluster, body: dict[str, Any], patience: float = 0.0) -> Pod:
+    """`patience` is how many seconds a namespace that was made just now has to get its service account,
+    without which admission lets no pod in: a controller makes it."""
+    now = asyncio.get_running_loop().time
+    retry, end = RETRY.begin(), now() + patience
+    while True:
+        try:
+            await cluster.create(body, dry_run=True)
+            return await cluster.create(body)
+        except StatusError as error:
+            is_early = error.code == FORBIDDEN and "error looking up service account" in error.message
+            if not is_early or now() >= end:
+                raise
+        await asyncio.sleep(retry.next())
 
 
 async def _in_own_pod(
