@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from podling.debug.sessions import MOST_MANAGER, manager, sessions
+from podling.debug.sessions import MOST_MANAGER, attachable, manager, sessions
 from podling.debug.why import Mark, Step, time_line, told, why
 from podling.model.codec import json
 from podling.model.types.core import Event
@@ -208,6 +208,32 @@ def test_a_session_tells_by_whom_it_was_added() -> None:
     assert (debug.namespace, debug.pod, debug.image, debug.target) == ("ns", "web", "busybox", "app")
     assert (other.by, other.state, other.is_running) == ("", "Error (2)", False)
     assert (third.state, third.age(NOW)) == ("Waiting", "")
+
+
+def test_only_terminals_that_run_are_offered() -> None:
+    """Nobody is asked whether to attach to what has exited, waits, or listens to nobody."""
+    terminal = {"image": "busybox", "stdin": True, "tty": True}
+    running = {"running": {"startedAt": at(60)}}
+    found = pod(
+        spec={
+            "ephemeralContainers": [
+                {"name": "runs", **terminal},
+                {"name": "over", **terminal},
+                {"name": "waits", **terminal},
+                {"name": "unknown", **terminal},
+                {"name": "deaf", **terminal, "stdin": False},
+                {"name": "piped", **terminal, "tty": False},
+            ]
+        },
+        ephemeralContainerStatuses=[
+            one("runs", running),
+            one("over", ended(0)),
+            one("waits", {"waiting": {"reason": "ImagePullBackOff"}}),
+            one("deaf", running),
+            one("piped", running),
+        ],
+    )
+    assert [session.container for session in attachable(found)] == ["runs"]
 
 
 def test_any_user_can_be_named() -> None:

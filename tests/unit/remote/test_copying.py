@@ -51,6 +51,23 @@ def test_errors_are_counted_and_show_no_commands() -> None:
     assert found.errors[0] == "^[]0;0^G\\n\\u009b\N{REPLACEMENT CHARACTER}: no"
 
 
+def test_progress_is_one_line_that_is_drawn_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = iter((0.0, 0.1, 2.0, 2.1, 4.0))
+    monkeypatch.setattr("podling.remote.copying.time.monotonic", lambda: next(now))
+    narrator = Narrator()
+    narrator.is_live = True
+    tally = _Tally(narrator, io.BytesIO())
+    for _ in range(4):
+        tally.passed(1024 * 1024)
+        tally.copied("x", "digest")
+    narrator.clear()
+    erase = "\r\x1b[2K"
+    shown = [f"{erase}1 files, 2.0 MiB, 1.0 MiB/s", f"{erase}3 files, 4.0 MiB, 1.0 MiB/s", erase]
+    assert capsys.readouterr() == ("", "".join(shown))
+
+
 @pytest.mark.parametrize("said", [b"", b"file", b"file\nmany\n/a", b"file\n" + b"9" * 5000 + b"\n/a"])
 async def test_a_shell_that_says_nonsense_is_told_of(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     async def run(*_: str) -> tuple[Ended, bytes, str]:
