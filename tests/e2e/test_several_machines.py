@@ -275,6 +275,7 @@ def deployment(name: str, replicas: int, **spec: Any) -> dict[str, Any]:
     made["tolerations"] = [
         {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1} for key in lost
     ]
+    made["tolerations"].append({"key": "far", "operator": "Exists", "effect": "PreferNoSchedule"})
     labels = {"app": name}
     template = {"metadata": {"labels": labels}, "spec": {**made, **spec}}
     return {
