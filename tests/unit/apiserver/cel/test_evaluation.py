@@ -33,6 +33,8 @@ VALUES = {
     "int(object.data.n)": "int 12",
     "dyn(1) == dyn(1u)": "bool true",
     "5 / -2": "int -2",
+    r"r'\' + r'a\\\' + '\''": r"string \a\\\'",
+    r"string(br'\') == R'\' && r'\\' == '\\\\'": "bool true",
     "-5 % 3": "int -2",
     "1.0 / 0.0": "double +Inf",
     "string(1234567.0)": "string 1.234567e+06",
