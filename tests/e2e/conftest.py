@@ -56,6 +56,11 @@ class Podling:
     def up(self, *arguments: str) -> Completed:
         return self.command("up", "--detach", "--port", str(self.port), *arguments)
 
+    def end(self) -> None:
+        """Where it has ended already, it is not asked again: that takes a start of Python."""
+        if self.instance.run_dir.exists():
+            self.command("down")
+
     def kubectl(
         self, *arguments: str, input: str | None = None, check: bool = True, timeout: float = 60, **env: str
     ) -> Completed:
@@ -140,7 +145,7 @@ def make_podling(
 
     yield make
     for podling in made:
-        podling.command("down")
+        podling.end()
     left = {str(podling.instance.data_dir): traces(podling.instance) for podling in made}
     assert not any(left.values()), left
     for podling in made:
@@ -223,7 +228,7 @@ def on_small_disk(
     try:
         yield start
     finally:
-        podling.command("down")
+        podling.end()
         if directory.is_mount():
             subprocess.run(["umount", directory], check=True)
 

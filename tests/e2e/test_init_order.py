@@ -196,7 +196,7 @@ def killable(make_podling: Callable[[], Podling], image_archives: dict[str, Path
     podling.command("images", "load", str(image_archives[BUSYBOX]))
     podling.command("down")
     yield podling
-    podling.command("down")
+    podling.end()
 
 
 async def test_200_kills_skip_no_init_container_and_run_none_out_of_order(

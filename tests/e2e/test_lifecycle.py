@@ -39,7 +39,7 @@ def fresh(make_podling: Callable[[], Podling], image_archives: dict[str, Path]) 
     podling.up()
     podling.command("images", "load", str(image_archives[BUSYBOX]))
     yield podling
-    podling.command("down")
+    podling.end()
 
 
 def container_id(podling: Podling, pod: str) -> str:
