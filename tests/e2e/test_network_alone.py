@@ -20,7 +20,7 @@ from peer.server import running
 if TYPE_CHECKING:
     from e2e.alone import Alone
 
-from .alone import HAS_IPV6, NODE, OWN, PODS, RANGES, VERSIONS, of_version
+from .alone import NODE, OWN, PODS, RANGES, VERSIONS, of_version
 
 ENFORCE = """
 import asyncio, pathlib, sys
@@ -129,15 +129,20 @@ def test_pods_keep_their_address_and_may_be_their_own_endpoint(proxied: Alone) -
     proxied.says("client 10.64.9.1", address=address)
 
 
-@pytest.mark.skipif(not HAS_IPV6, reason="the kernel has no IPv6")
-def test_a_machine_without_a_default_route_refuses_over_ipv6(proxied: Alone) -> None:
-    """Where the services' addresses are routed to loopback."""
-    address = proxied.service("quiet", ipFamilies=["IPv6"])
-    for where in ("client", ""):
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_machine_without_a_default_route_leads_and_refuses(proxied: Alone, version: int) -> None:
+    """Also what its own processes send. The services' addresses of IPv6 are routed to loopback."""
+    assert proxied.run("ip", f"-{version}", "route", "show", "default") == ""
+    name = f"quiet-{version}"
+    address = proxied.service(name, ipFamilies=[f"IPv{version}"])
+    clients = {where: of_version(PODS.get(where, "10.64.9.1"), version) for where in ("client", "")}
+    for where in clients:
         proxied.says("refused", address=address, where=where)
-    proxied.lead("quiet", "one", version=6)
-    proxied.says(f"one {of_version(PODS['client'], 6)}", address=address)
-    assert "local" in proxied.run("ip", "-6", "route", "show", "table", "all", "exact", RANGES[1])
+    proxied.lead(name, "one", version=version)
+    for where, client in clients.items():
+        proxied.says(f"one {client}", address=address, where=where)
+    if version == 6:
+        assert "local" in proxied.run("ip", "-6", "route", "show", "table", "all", "exact", RANGES[1])
 
 
 def test_a_client_stays_with_its_endpoint(proxied: Alone) -> None:
