@@ -70,7 +70,7 @@ class _Draft:
             case "test":
                 _test(self.document, path, operation.get("value"))
             case "copy":
-                encoded = msgspec.json.encode(_copied(self.document, _pointer(operation, "from")))
+                encoded = msgspec.json.encode(_or_null(self.document, _pointer(operation, "from")))
                 self._copied += len(encoded)
                 if self._copied > MAX_COPIED_BYTES:
                     raise unfit_patch(f"copies come to more than {MAX_COPIED_BYTES} bytes")
@@ -151,13 +151,7 @@ def _value(operation: dict[str, Any]) -> Any:
 
 
 def _test(document: Any, path: list[str], expected: Any) -> Any:
-    try:
-        found = _get(document, path)
-    except StatusError:
-        if expected is not None:
-            raise
-        found = None
-    if not _same(found, expected):
+    if not _same(_or_null(document, path), expected):
         raise unfit_patch(f"testing value /{'/'.join(path)} failed: test failed")
     return document
 
@@ -168,7 +162,7 @@ def _get(document: Any, path: Sequence[str]) -> Any:
     return document
 
 
-def _copied(document: Any, path: Sequence[str]) -> Any:
+def _or_null(document: Any, path: Sequence[str]) -> Any:
     """As `_get`; a member that is not there is null, other than RFC 6902 has it."""
     node = _get(document, path[:-1]) if path else document
     return node.get(path[-1]) if path and isinstance(node, dict) else _get(document, path)

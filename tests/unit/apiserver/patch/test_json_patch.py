@@ -55,6 +55,8 @@ def test_applies(document: Any, operations: list[Any], expected: Any) -> None:
         ({}, ["add"], 400),
         ({"baz": "qux"}, [op("test", "/baz", value="bar")], 422),
         ({"a": 1}, [op("test", "/a", value=True)], 422),
+        ({"a": 1}, [op("test", "/missing/b", value=None)], 422),
+        ({"a": [1]}, [op("test", "/a/9", value=None)], 422),
         ({"foo": "bar"}, [op("add", "/baz/bat", value="qux")], 422),
         ({"foo": "bar"}, [op("remove", "/nope")], 422),
         ({"foo": "bar"}, [op("remove", "")], 422),
