@@ -101,15 +101,28 @@ def running(proxy: Proxy, tls: ssl.SSLContext | None = None) -> Iterator[Proxy]:
         asyncio.run_coroutine_threadsafe(listening.__aexit__(None, None, None), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
+        loop.run_until_complete(ended(loop))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
 
 
+async def ended(loop: asyncio.AbstractEventLoop) -> None:
+    """Whoever is still connected is let go of, or it is found unclosed in some later test."""
+    serving = asyncio.all_tasks(loop) - {asyncio.current_task()}
+    for task in serving:
+        task.cancel()
+    await asyncio.gather(*serving, return_exceptions=True)
+    await asyncio.sleep(0)
+
+
 async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while piece := await reader.read(PIECE):
-            writer.write(piece)
-            await writer.drain()
-    writer.close()
+    try:
+        with suppress(OSError):
+            while piece := await reader.read(PIECE):
+                writer.write(piece)
+                await writer.drain()
+        writer.close()
+    except asyncio.CancelledError:
+        # The loop ends before a farewell of TLS could.
+        writer.transport.abort()
+        raise

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from proxy import ended
+
 HEAD_END = b"\r\n\r\n"
 REFUSAL = b"HTTP/1.1 403 Forbidden" + HEAD_END
 PIECE = 64 * 1024
@@ -70,10 +72,8 @@ def old_server(kubeconfig: Path, directory: Path) -> Iterator[tuple[Path, list[s
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
         server.close()
-        loop.run_until_complete(asyncio.sleep(0))
+        loop.run_until_complete(ended(loop))
         loop.close()
 
 
@@ -89,8 +89,13 @@ def _headers(head: bytes) -> list[tuple[str, str, str]]:
 
 
 async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while piece := await reader.read(PIECE):
-            writer.write(piece)
-            await writer.drain()
-    writer.close()
+    try:
+        with suppress(OSError):
+            while piece := await reader.read(PIECE):
+                writer.write(piece)
+                await writer.drain()
+        writer.close()
+    except asyncio.CancelledError:
+        # The loop ends before a farewell of TLS could.
+        writer.transport.abort()
+        raise
