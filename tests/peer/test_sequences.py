@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from peer.named_differences import unnamed
-from peer.sequence import APPLY, MERGE_PATCH, STRATEGIC_PATCH, Ask, Compared, differences, shown
+from peer.sequence import (
+    APPLY,
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+    Ask,
+    Compared,
+    differences,
+    shown,
+)
 from peer.server import Server
 
 NS = "/api/v1/namespaces/{ns}"
@@ -21,6 +30,10 @@ POD = Ask("POST", f"{NS}/pods", {"metadata": {"name": "p"}, "spec": {
 BOUND = {"metadata": {"name": "p"}, "target": {"name": "n"}}
 BUDGETS = "/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets"
 BUDGET = Ask("POST", BUDGETS, {"metadata": {"name": "b"}, "spec": {"minAvailable": 1}})
+SELECTED = Ask(
+    "POST", BUDGETS, {"metadata": {"name": "s"}, "spec": {"selector": {"matchLabels": {"a": "b"}}}}
+)
+STRATEGIC, TESTED = {"Content_Type": STRATEGIC_PATCH}, {"Content_Type": JSON_PATCH}
 COUNTS = {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
 
 
@@ -117,6 +130,20 @@ SEQUENCES = (
     Compared("create, change, change nothing, delete", [
         MADE, put({}), put({}), patched({}), put({"resourceVersion": "$1.metadata.resourceVersion"}),
         Ask("GET", MAP), Ask("DELETE", MAP), Ask("GET", MAP),
+    ]),
+    Compared("a selector that is replaced", [
+        SELECTED,
+        *(
+            Ask("PATCH", f"{BUDGETS}/s", {"spec": {"selector": {"matchLabels": labels}}}, STRATEGIC)
+            for labels in ({"c": "d"}, {"c": None, "e": "f"})
+        ),
+    ]),
+    Compared("a test for null", [
+        SELECTED,
+        *(
+            Ask("PATCH", f"{BUDGETS}/s", [{"op": "test", "path": path, "value": None}], TESTED)
+            for path in ("/spec/none", "/spec/none/a", "/spec/selector/none", "/metadata/managedFields/9")
+        ),
     ]),
     Compared("a uid that differs", [
         MADE, put({"uid": OTHER}), patched({"uid": OTHER}), applied({"uid": OTHER}),

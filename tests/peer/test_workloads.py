@@ -19,6 +19,7 @@ TEMPLATE: dict[str, Any] = {
 SELECTOR = {"matchLabels": {"app": "a"}}
 DISK = [{"name": "v", "gcePersistentDisk": {"pdName": "d"}}]
 IN_TEMPLATE: list[tuple[str, Any]] = [
+    ("spec.template.spec.terminationGracePeriodSeconds", -5),
     ("spec.template.metadata.labels", {"app": "b"}),
     ("spec.template.metadata.labels", GONE),
     ("spec.template.spec.restartPolicy", "Never"),

@@ -40,6 +40,8 @@ class Field(NamedTuple):
     """Its list is merged; otherwise the patch replaces it."""
     merge_key: str = ""
     """The field by which items of its list are told apart; empty for a list of scalars."""
+    replaces: bool = False
+    """A patch takes the place of its map, nulls and all."""
 
 
 Lookup = Callable[[str], Field]
@@ -60,8 +62,10 @@ def lookup_of(shape: Shape) -> Lookup:
     def lookup(name: str) -> Field:
         if name in fields and name not in known:
             info = fields[name]
+            strategies = info.merge.strategies
             inner = info.shape.item if info.shape.holds is list and info.shape.item else info.shape
-            known[name] = Field(lookup_of(inner), "merge" in info.merge.strategies, info.merge.key)
+            merges, replaces = ("merge" in strategies, "replace" in strategies)
+            known[name] = Field(lookup_of(inner), merges, info.merge.key, replaces)
         return known.get(name) or Field(untyped)
 
     return lookup
@@ -114,7 +118,7 @@ def _retained(original: Map, patch: Map) -> Map:
 
 def _merge_value(original: Any, patch: Any, field: Field) -> Any:
     if isinstance(original, dict) and isinstance(patch, dict):
-        return _merge_map(original, patch, field.inner)
+        return patch if field.replaces else _merge_map(original, patch, field.inner)
     if isinstance(original, list) and isinstance(patch, list) and field.merges:
         merged, named = _merged_items(original, patch, field)
         return _arrange(merged, named, original, field.merge_key)

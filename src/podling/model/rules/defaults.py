@@ -148,6 +148,8 @@ def default_drivers(volume: Volume | PersistentVolumeSpec) -> None:
 def default_pod(pod: Pod) -> None:
     spec = pod.spec
     default_pod_spec(spec)
+    if (spec.termination_grace_period_seconds or 0) < 0:
+        spec.termination_grace_period_seconds = 1
     for container in (*volume_containers(spec), *spec.init_containers, *spec.containers):
         resources = container.resources
         missing = {name: limit for name, limit in resources.limits.items() if name not in resources.requests}
@@ -167,8 +169,6 @@ def default_pod_spec(spec: PodSpec) -> None:
     spec.scheduler_name = spec.scheduler_name or SCHEDULER
     if spec.termination_grace_period_seconds is None:
         spec.termination_grace_period_seconds = GRACE_PERIOD_SECONDS
-    elif spec.termination_grace_period_seconds < 0:
-        spec.termination_grace_period_seconds = 1
     if spec.security_context is None:
         spec.security_context = PodSecurityContext()
     # `serviceAccount` is the deprecated name of `serviceAccountName`, which wins.

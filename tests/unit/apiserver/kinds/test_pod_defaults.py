@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from podling.apiserver.kinds.pods.pods import Pods
+from podling.apiserver.kinds.pods.warnings import template_warnings
 from podling.model.codec import json
-from podling.model.rules.defaults import default_pod_spec, pull_policy
+from podling.model.rules.defaults import default_pod, default_pod_spec, pull_policy
 from podling.model.types.container import Container
-from podling.model.types.pod import Pod, PodSpec
+from podling.model.types.pod import Pod, PodSpec, PodTemplateSpec
 
 MakePod = Callable[..., Pod]
 
@@ -197,7 +198,12 @@ def test_a_pod_limited_as_a_whole_requests_as_a_whole(
     assert {name: str(amount) for name, amount in resources.requests.items()} == requests
 
 
-def test_a_negative_grace_period_is_a_second() -> None:
+def test_a_negative_grace_period_is_a_second_of_a_pod() -> None:
+    """A template keeps it, and is warned of it."""
     spec = PodSpec(containers=[Container(name="c")], termination_grace_period_seconds=-5)
     default_pod_spec(spec)
+    assert spec.termination_grace_period_seconds == -5
+    [told] = template_warnings(PodTemplateSpec(spec=spec), "spec.template")
+    assert told.startswith("spec.template.spec.terminationGracePeriodSeconds: must be >= 0; ")
+    default_pod(Pod(spec=spec))
     assert spec.termination_grace_period_seconds == 1

@@ -12,6 +12,7 @@ from podling.apiserver.patch.strategic import lookup_of, strategic_merge_patch
 from podling.model.codec.fields import shape_of
 from podling.model.errors import StatusError
 from podling.model.types.pod import Pod
+from podling.model.types.policy import PodDisruptionBudget
 
 
 def patched(document: dict[str, Any], patch: Any) -> Any:
@@ -27,6 +28,15 @@ ORDER = "$setElementOrder/containers"
 
 
 NONE: dict[str, Any] = {"containers": [{"name": "c", "resources": {"limits": {"cpu": None}}}]}
+
+
+def test_the_selector_of_a_budget_is_replaced() -> None:
+    budget = lookup_of(shape_of(PodDisruptionBudget))
+    standing = {"spec": {"selector": {"matchLabels": {"a": "b"}}}}
+    patches: tuple[Any, ...] = ({"matchLabels": {"c": None}}, {"matchExpressions": []})
+    for patch in patches:
+        sent = {"spec": {"selector": patch}}
+        assert strategic_merge_patch(standing, sent, budget) == sent
 
 
 def test_a_null_in_a_list_stays() -> None:

@@ -233,6 +233,9 @@ def _warn_of_spec(spec: PodSpec, annotations: Mapping[str, str], root: str) -> I
                 why = f'hides previous definition of "{variable.name}", which may be dropped when using apply'
                 yield f"{where}.env[{i}]: {why}"
     yield from warn_of_ports(spec, path)
+    if (spec.termination_grace_period_seconds or 0) < 0:
+        why = "must be >= 0; negative values are invalid and will be treated as 1"
+        yield f"{path}.terminationGracePeriodSeconds: {why}"
     yield from warn_of_pod_ips(spec, path)
 
 
