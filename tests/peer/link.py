@@ -61,9 +61,12 @@ class Link:
                 there.close()
 
     async def _carry(self, come: asyncio.StreamReader, go: asyncio.StreamWriter, *, answers: bool) -> None:
+        is_lost = False
         while piece := await come.read(PIECE):
             await asyncio.sleep(self.delay)
-            if not (answers and self.deaf):
+            # Once bytes were lost, none that follow may come: it would be a gap that no connection has.
+            is_lost = is_lost or (answers and self.deaf)
+            if not is_lost:
                 go.write(piece)
                 await go.drain()
         raise ConnectionResetError
