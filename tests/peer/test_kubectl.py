@@ -66,7 +66,6 @@ STORY: tuple[tuple[str, str], ...] = (
     ("get pods --field-selector spec.x=y", ""),
     ("get nowhere", ""),
     ("get pod nowhere", ""),
-    ("describe configmap c", ""),
     ("describe role r", ""),
     ("describe quota q", ""),
     ("api-resources --no-headers -o name", ""),
