@@ -11,6 +11,7 @@ import asyncio
 import os
 import random
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ PATIENCE = 60.0
 REPLICAS, SURGE, UNAVAILABLE, INDEXES = 6, 2, 1, 8
 INDEX = "batch.kubernetes.io/job-completion-index"
 ROUND = "tests.podling.dev/round"
+STILL_READ = ("01", "08")
+"""ESTABLISHED and CLOSE_WAIT, of linux/tcp_states.h."""
 CONTAINERS = [{"name": "c", "image": "i"}]
 DEPLOYMENT = {
     "metadata": {"name": "web", "namespace": "default"},
@@ -199,8 +202,10 @@ async def test_controllers_that_are_killed_do_no_harm(tmp_path: Path) -> None:
                     try:
                         await world.more(chance.randint(1, 25))
                     finally:
+                        sockets = sockets_of(running.pid)
                         running.kill()
                         await running.wait()
+                    await until_heard(sockets)
                     assert world.wrong == []
                 rollouts.stop()
                 running = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
@@ -220,6 +225,30 @@ async def test_controllers_that_are_killed_do_no_harm(tmp_path: Path) -> None:
         done = [(await client.get(Job, f"work-{n + 1}", "default")).status for n in range(rollouts.jobs)]
         assert [status.succeeded for status in done] == [INDEXES] * rollouts.jobs
         await client.close()
+
+
+def connections() -> list[list[str]]:
+    """Rows of proc(5)'s net/tcp: of each socket of IPv4 its address, whose it is connected to, its state."""
+    return [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+
+
+def sockets_of(pid: int) -> set[tuple[str, str]]:
+    """Of each socket of a process its address and whose it is connected to."""
+    fds = Path(f"/proc/{pid}/fd")
+    with suppress(FileNotFoundError):
+        inodes = {os.readlink(fd).removeprefix("socket:[").rstrip("]") for fd in fds.iterdir()}
+        return {(row[1], row[2]) for row in connections() if row[9] in inodes}
+    return set()
+
+
+async def until_heard(sockets: set[tuple[str, str]]) -> None:
+    """Returns when the server has read all that was sent from these to their end. What controllers asked for
+    before they were killed may be done when others have begun, and those could not know: where there are
+    several, a lease keeps them apart."""
+    async with asyncio.timeout(PATIENCE):
+        # The kernel tells nobody when this changes.
+        while any((row[2], row[1]) in sockets and row[3] in STILL_READ for row in connections()):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 def is_complete(found: Any) -> bool:

@@ -458,6 +458,7 @@ def owned() -> Compared:
     asks = [
         Ask("POST", f"{roles}/roles", {"metadata": {"name": "r"}, "rules": rules}),
         Ask("POST", f"{roles}/rolebindings", {"metadata": {"name": "r"}, **bound}),
+        Ask("POST", f"{maps}?dryRun=All", {"metadata": {"name": "free"}}, ann, until=201),
         *(Ask("POST", maps, {"metadata": {"name": name, **refs(*them)}}, ann) for name, them in made.items()),
         Ask("POST", maps, {"metadata": {"name": "admins", **refs(("v1", "Pod", True))}}),
         *(
