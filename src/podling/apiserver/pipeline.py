@@ -119,7 +119,8 @@ class Pipeline:
         try:
             response = await self._respond(context)
             status = response.status
-            response.body = self._metrics.following(context, response.body)
+            if not isinstance(response.body, bytes):
+                response.body = self._metrics.following(context, response.body)
         finally:
             for observer in self._observers:
                 observer.completed(context, status)

@@ -118,6 +118,7 @@ class Connection(web.RequestHandler):
         "address",
         "certificate",
         "handshake",
+        "is_ascii",
     )
 
     def __init__(self, everyone: Connections, address: str, server: web.Server, **options: Any) -> None:
@@ -134,6 +135,8 @@ class Connection(web.RequestHandler):
         self._alarm: asyncio.TimerHandle | None = None
         self.address = address
         self.certificate: Certificate | None = None
+        self.is_ascii = True
+        """Whether all that has come is ASCII, as all headers are then."""
         self.handshake: asyncio.Task[None] | None = None
 
     @property
@@ -156,6 +159,7 @@ class Connection(web.RequestHandler):
         is_body = self._upgraded or (self._body is not None and not self._body.is_eof())
         requests = self._request_count
         size = self._head + len(data)
+        self.is_ascii = self.is_ascii and data.isascii()
         if not is_body and not self._head:
             data = readable(data, may_go_on=requests > 0)
         super().data_received(data)

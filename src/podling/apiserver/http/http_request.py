@@ -75,11 +75,17 @@ def certificate_of(transport: asyncio.BaseTransport) -> Certificate | None:
 
 
 def read_request(
-    arrived: web.BaseRequest, body_seconds: float, certificate: Certificate | None, address: str
+    arrived: web.BaseRequest,
+    body_seconds: float,
+    certificate: Certificate | None,
+    address: str,
+    *,
+    is_ascii: bool = False,
 ) -> Request | None:
-    """The request, whose body is still to be read; None if its path has a broken percent escape."""
+    """The request, whose body is still to be read; None if its path has a broken percent escape. `is_ascii`:
+    its head is known to be."""
     target, headers = arrived.raw_path, arrived.headers
-    if not "".join(headers.values()).isascii():
+    if not is_ascii and not "".join(headers.values()).isascii():
         headers = CIMultiDictProxy(CIMultiDict((name, _text(value)) for name, value in headers.items()))
     if not target.startswith("/"):
         # The absolute form (RFC 9112, 3.2.2), as clients send it to a proxy.

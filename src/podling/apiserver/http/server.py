@@ -127,7 +127,9 @@ class _Server:
             # Asks about the server, not about anything of it (RFC 9110, 9.3.7): answered as by Go's server.
             return web.Response()
         connection = cast(Connection, arrived.protocol)
-        request = read_request(arrived, self._body_seconds, connection.certificate, connection.address)
+        certificate, address = connection.certificate, connection.address
+        is_ascii = connection.is_ascii
+        request = read_request(arrived, self._body_seconds, certificate, address, is_ascii=is_ascii)
         if request is None:
             return not_http()
         response = await self._handle(request)

@@ -20,7 +20,7 @@ from podling.apiserver.observe.audit import AuditLog
 from podling.apiserver.observe.audit_policy import LEVEL_NAMES
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.request import MOST_REPEATED, RepeatedRequest
-from podling.apiserver.request.response import Body, Response, Upgrade
+from podling.apiserver.request.response import Response, Upgrade
 from podling.model.scheme import Resource
 from podling.process.histogram import Histogram
 from podling.process.metrics import TEXT_FORMAT, Exposition, Source
@@ -113,10 +113,12 @@ class RequestMetrics:
         if series.is_timed:
             series.seconds.observe(self._timer() - context.began)
 
-    def following(self, context: RequestContext, body: Body) -> Body:
+    def following(
+        self, context: RequestContext, body: AsyncGenerator[bytes, None] | Upgrade
+    ) -> AsyncGenerator[bytes, None] | Upgrade:
         """`body`, counted as an open request until it ends. Watches are counted by their subscriptions
         instead."""
-        if isinstance(body, bytes) or context.info.verb == "watch":
+        if context.info.verb == "watch":
             return body
         labels = self._labels(context)
         if isinstance(body, AsyncGenerator):

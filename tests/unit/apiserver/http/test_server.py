@@ -267,6 +267,7 @@ async def said(port: int, data: bytes) -> bytes:
     return heard
 
 
+PLAIN = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
 REFUSED = "POST /refused HTTP/1.1\r\nHost: x\r\n"
 NEXT = f"{LAST}\r\nHost: x\r\n\r\n".encode()
@@ -478,11 +479,20 @@ async def test_bytes_of_a_header_that_are_no_text_become_text() -> None:
     echo = Echo()
     async with serving(echo) as url:
         reader, writer = await asyncio.open_connection("127.0.0.1", URL(url).port)
-        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nUser-Agent: \xc3\xa4\xe4\r\n\r\n")
-        await reader.readline()
+        # All text before, nothing but text with it, nothing but text behind it.
+        for piece in (
+            PLAIN,
+            b"GET / HTTP/1.1\r\nHost: x\r\nUser-Agent: \xc3\xa4",
+            b"\xe4\r\n",
+            b"\r\n" + PLAIN,
+        ):
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0)
+        while len(echo.requests) < 3:
+            await reader.readline()
         writer.close()
-    [request] = echo.requests
-    assert request.headers["user-agent"] == "ä\ufffd"
+    assert [one.headers.get("user-agent") for one in echo.requests] == [None, "ä\ufffd", None]
 
 
 async def test_a_client_is_given_one_ticket_to_come_back_with(authority: Callable[[str], Authority]) -> None:
