@@ -2,17 +2,16 @@
 wrong ones, are judged as by Kubernetes, and what comes of them is the same. In which words and in which order
 faults are told is compared elsewhere, one at a time (`test_fields.py`).
 
-Another seed in each run; `PODLING_TEST_SEED` repeats one.
+`PODLING_TEST_SEED` makes others: what they find is mended, or asked in `test_fields.py`.
 """
 
 from __future__ import annotations
 
 import copy
-import logging
 import os
 from collections.abc import Iterator, Mapping
 from http.client import RemoteDisconnected
-from random import Random, randrange
+from random import Random
 from typing import Any
 
 import pytest
@@ -117,9 +116,7 @@ def patches(making: Making, random: Random, schema: Schema, item: str, base: Any
 @pytest.fixture(scope="module")
 def seed() -> int:
     """Of what is made by chance."""
-    chosen = int(os.environ.get("PODLING_TEST_SEED") or randrange(10**6))
-    logging.getLogger("seed").warning("PODLING_TEST_SEED=%d", chosen)
-    return chosen
+    return int(os.environ.get("PODLING_TEST_SEED", "1"))
 
 
 @pytest.mark.parametrize("sample", STILL, ids=lambda sample: f"{sample['kind']}.{sample['apiVersion']}")
