@@ -24,6 +24,8 @@ IN_TEMPLATE: list[tuple[str, Any]] = [
     ("spec.template.metadata.labels", GONE),
     ("spec.template.spec.restartPolicy", "Never"),
     ("spec.template.spec.activeDeadlineSeconds", 5),
+    ("spec.template.spec.hostname", "No_Name"),
+    ("spec.template.spec.subdomain", "No_Name"),
     ("spec.template.spec.containers", []),
     ("spec.template.spec.ephemeralContainers", [{"name": "e", "image": "i"}]),
     ("spec.template.spec.volumes", DISK),

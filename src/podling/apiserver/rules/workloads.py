@@ -166,14 +166,15 @@ def validate_stateful_set_spec(
 
 
 def _with_claims(spec: StatefulSetSpec) -> PodTemplateSpec:
-    """The template as pods are made of it: their claims come first, in place of volumes of their names."""
+    """The template as pods are made of it: their claims come first, in place of volumes of their names, and
+    their host names are the controller's to give."""
     names_of = dict.fromkeys(claim.metadata.name for claim in spec.volume_claim_templates)
     volumes = [
         Volume(name=name, persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name=name))
         for name in names_of
     ]
     volumes += (volume for volume in spec.template.spec.volumes if volume.name not in names_of)
-    pod = msgspec.structs.replace(spec.template.spec, volumes=volumes)
+    pod = msgspec.structs.replace(spec.template.spec, volumes=volumes, hostname="", subdomain="")
     return msgspec.structs.replace(spec.template, spec=pod)
 
 
