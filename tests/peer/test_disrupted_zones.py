@@ -18,7 +18,6 @@ from peer.test_lost_nodes import (
     LIVES,
     NODES,
     UNREACHABLE,
-    gone,
     joins,
     living,
     lost,
@@ -31,7 +30,7 @@ from peer.test_lost_nodes import (
     untainted,
     until,
 )
-from peer.two_managers import Step, Told, both_running, changed, lived, sent, together, unlike
+from peer.two_managers import Step, Told, both_running, lived, sent, together, unlike
 
 pytestmark = pytest.mark.interop("kube-controller-manager", "API server")
 
@@ -77,10 +76,6 @@ def waiting(asking: Asking, ns: str) -> None:
     """For the other stories."""
 
 
-def removed(name: str) -> Step:
-    return lambda asking, ns: sent(asking, "DELETE", f"{NODES}/{ns}-{name}", None)
-
-
 # What is waited for in a step has begun in the one before, for all stories.
 STORIES: dict[str, Sequence[Step]] = {
     # Three of four are too many, so the third one is only given up once another is back.
@@ -103,13 +98,6 @@ STORIES: dict[str, Sequence[Step]] = {
         waiting,
         together(nobody_lives, unknown("b"), stays("a")),
         together(speaks("b"), lost("a")),
-    ],
-    # Forty seconds after its node, and Kubernetes looks every twenty.
-    "removed": [
-        together(zone("a"), pod("p", "a"), pod("held", "a")),
-        together(changed("pods", "held", metadata={"finalizers": ["example.com/held"]}), removed("a")),
-        *[waiting] * 3,
-        together(gone("p"), gone("p")),
     ],
 }
 

@@ -478,5 +478,11 @@ def test_both_come_to_the_same(both: list[dict[str, Told]], story: str) -> None:
     if story == "quota":
         # How often it is tried is a matter of time.
         theirs, ours = (Told(one.steps, sorted({*one.events})) for one in (theirs, ours))
+    if story.startswith("cron-") and story != "cron-missing":
+        # Kubernetes says so of a Job that its cache does not have yet.
+        theirs, ours = (
+            Told(one.steps, [event for event in one.events if " MissingJob " not in event])
+            for one in (theirs, ours)
+        )
     found = unlike(theirs, ours)
     assert not found, "\n".join(found)

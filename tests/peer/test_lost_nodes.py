@@ -277,9 +277,9 @@ STORIES: dict[str, Sequence[Step]] = {
     ],
     "daemon": [
         together(node("a"), daemons()),
-        together(bound, ready, silent("a")),
+        together(bound, ready),
         # Kubernetes does not always look again by itself.
-        together(lost("a"), daemons_to(revisionHistoryLimit=3)),
+        together(silent("a"), lost("a"), daemons_to(revisionHistoryLimit=3)),
         together(speaks("a"), daemons_to(revisionHistoryLimit=4)),
     ],
     "not-ready": [together(node("a"), pod("soon", "a", 1)), sick("a"), leaves("soon")],

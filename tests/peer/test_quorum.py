@@ -41,19 +41,29 @@ def test_a_cluster_that_loses_its_quorum(kubernetes_programs: Path, tmp_path: Pa
         control_plane.until_default(podling)
         assert make(podling, "whole")[0] == 201
 
-        members.end(0)
-        assert make(podling, "two-of-three")[0] == 201
+        # What is written in the second after the leader has gone is lost on its way to it, and nobody says
+        # so: kube-apiserver's clients hear of it after 7 s, podling's after 5.
+        first, second = followers(members)
+        members.end(first)
+        code, said = make(podling, "two-of-three")
+        assert code == 201, said
 
-        members.end(1)
+        members.end(second)
         code, said = make(podling, "one-of-three")
         assert (code, "etcd" in said) == (500, True), said
         ready = podling.ask("GET", "/readyz")
         assert (ready.code, "[-]etcd failed" in str(ready.body)) == (500, True), ready.body
 
-        until_ready(podling, members.start(1), tmp_path / "apiserver.log")
+        until_ready(podling, members.start(second), tmp_path / "apiserver.log")
         assert make(podling, "again")[0] == 201
         names = {one["metadata"]["name"] for one in podling.ask("GET", MAPS).body["items"]}
         assert {"whole", "two-of-three", "again"} <= names
+
+
+def followers(members: Members) -> list[int]:
+    """Those that do not lead."""
+    said = [told(url, "maintenance/status", {}) for url in members.urls]
+    return [number for number, one in enumerate(said) if one["leader"] != one["header"]["member_id"]]
 
 
 async def test_a_member_without_a_leader_is_not_followed(kubernetes_programs: Path, tmp_path: Path) -> None:

@@ -100,6 +100,8 @@ class Connection:
     async def close(self) -> None:
         for member in self._members:
             member.close()
+        # Sockets are closed in the loop's next turn, which may be its last.
+        await asyncio.sleep(0)
 
     def _fault(self, member: int, error: _StatusError | DecodeError) -> EtcdError:
         if isinstance(error, DecodeError):
