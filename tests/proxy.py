@@ -41,7 +41,7 @@ class Proxy:
             port = await through(begin, reader, writer)
             if port is not None:
                 there, to_there = await asyncio.open_connection(self.goes_to, port)
-                await asyncio.gather(_pass(reader, to_there), _pass(there, writer))
+                await asyncio.gather(pass_on(reader, to_there), pass_on(there, writer))
         writer.close()
 
     async def _connect(
@@ -115,7 +115,8 @@ async def ended(loop: asyncio.AbstractEventLoop) -> None:
     await asyncio.sleep(0)
 
 
-async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """What comes from the one, to the other, until it ends."""
     try:
         with suppress(OSError):
             while piece := await reader.read(PIECE):

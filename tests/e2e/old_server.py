@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from proxy import ended
+from proxy import ended, pass_on
 
 HEAD_END = b"\r\n\r\n"
 REFUSAL = b"HTTP/1.1 403 Forbidden" + HEAD_END
-PIECE = 64 * 1024
 
 
 @contextmanager
@@ -54,7 +53,7 @@ def old_server(kubeconfig: Path, directory: Path) -> Iterator[tuple[Path, list[s
             # One request a connection, so that each gets the token.
             ending = b"" if protocol else b"Connection: close\r\n"
             to_there.write(first + b"\r\n" + token + ending + rest)
-            await asyncio.gather(_pass(reader, to_there), _pass(there, writer))
+            await asyncio.gather(pass_on(reader, to_there), pass_on(there, writer))
 
     loop = asyncio.new_event_loop()
     server = loop.run_until_complete(asyncio.start_server(serve, "127.0.0.1", 0))
@@ -86,16 +85,3 @@ def _data(entry: dict[str, str], kind: str) -> bytes:
 
 def _headers(head: bytes) -> list[tuple[str, str, str]]:
     return [line.partition(":") for line in head.decode("latin-1").split("\r\n")[1:]]
-
-
-async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        with suppress(OSError):
-            while piece := await reader.read(PIECE):
-                writer.write(piece)
-                await writer.drain()
-        writer.close()
-    except asyncio.CancelledError:
-        # The loop ends before a farewell of TLS could.
-        writer.transport.abort()
-        raise

@@ -1,5 +1,5 @@
-"""R-SYS-8: whether nodes that are lost are given up while few, most or all of a zone are, and what becomes of
-the pods of a node that is deleted, is the same as by the kube-controller-manager.
+"""R-SYS-8: lost nodes are given up, while few, most or all of a zone are lost, as by the
+kube-controller-manager.
 
 The test is the kubelets, as in `test_lost_nodes.py`. Where nodes are given up at all, it is at once.
 """

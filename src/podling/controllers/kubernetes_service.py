@@ -70,7 +70,8 @@ class Servers:
 class KubernetesService:
     """The service `kubernetes` and its endpoints, once its namespace and a range for its address exist: the
     first address of `cidr`. Anything else that is written into the service is corrected, the server's port
-    only the first time, as in Kubernetes: servers that were told different ports would write in turns."""
+    only the first time: servers that were told different ports would write in turns. (Kubernetes 1.36 makes
+    the service and corrects nothing.)"""
 
     name = "kubernetes-service"
 

@@ -123,6 +123,8 @@ class Judged(NamedTuple):
 
 
 class Zones:
+    """All zones, as the last look at their nodes has left them."""
+
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._gates: dict[Zone, Gate] = {}

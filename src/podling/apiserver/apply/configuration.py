@@ -8,6 +8,7 @@ could manage that field. Errors show plain data as Go does: the type of a value 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import msgspec
@@ -28,10 +29,16 @@ from podling.apiserver.apply.schema import (
 )
 from podling.model.codec.fields import Shape
 from podling.model.errors import bad_request
+from podling.process.waits import paced
 
 T = TypeVar("T", dict[str, Any], list[Any])
 
-Path = tuple[str, ...]
+Path = tuple["Path", str] | None
+"""What is above, and the element of a value; None at the top. Not a tuple of all elements: each of a million
+values may be hundreds deep."""
+Part = tuple[Shape, Any, Path]
+MOST_TOLD = 256
+"""Faults; so many are of a body by chance or on purpose."""
 
 SCALAR_TYPES = {
     "string": ("string",),
@@ -68,7 +75,7 @@ def go_syntax(value: Any) -> str:
 def configured_fields(schema: Struct, data: dict[str, Any], what: str) -> Fields:
     """The set of fields that `data` names. `what`: the object's name in errors. Raises StatusError 400."""
     walk = _Walk()
-    fields = walk.fields_of(schema, data, ())
+    fields = walk.fields_of(schema, data, None)
     walk.check_parts()
     if faults := walk.faults:
         listed = faults[0] if len(faults) == 1 else "errors:\n" + "\n".join(f"  {fault}" for fault in faults)
@@ -81,7 +88,7 @@ def configured_fields(schema: Struct, data: dict[str, Any], what: str) -> Fields
 class _Walk:
     def __init__(self) -> None:
         self.faults: list[str] = []
-        self._waiting: list[tuple[Shape, Any, Path]] = []
+        self._waiting: list[Iterator[Part]] = []
 
     def fields_of(self, node: Node, value: Any, path: Path) -> Fields:
         """The node of a value: empty for an atomic value, null or an empty map, which are named too."""
@@ -98,8 +105,8 @@ class _Walk:
                 self._fault(path, f"duplicate entries for key {shown((element,))}")
             elif element and isinstance(node, Keyed):
                 if isinstance(node.of, Value):
-                    self._check(node.item, item, (*path, element))
-                below = self.fields_of(node.of, item, (*path, element))
+                    self._check(node.item, item, (path, element))
+                below = self.fields_of(node.of, item, (path, element))
                 found[element] = {**below, SELF: {}} if below else {}
             elif element:
                 found[element] = {}
@@ -116,38 +123,49 @@ class _Walk:
     def _add_member(self, found: Fields, node: Struct | Map, name: str, value: Any, path: Path) -> None:
         element = f"f:{name}"
         if isinstance(node, Map):
-            self._check(node.item, value, (*path, element))
+            self._check(node.item, value, (path, element))
             found[element] = {}
         elif name in node.managed:
             part = node.managed[name][1]
             if isinstance(part, Value):
-                self._check(node.shapes[name], value, (*path, element))
-            fields = self.fields_of(part, value, (*path, element))
+                self._check(node.shapes[name], value, (path, element))
+            fields = self.fields_of(part, value, (path, element))
             if fields or value in (None, {}) or isinstance(part, Value):
                 found[element] = fields
         elif node.managed and name not in node.unmanaged:
-            self._fault((*path, element), "field not declared in schema")
+            self._fault((path, element), "field not declared in schema")
 
     def _check(self, shape: Shape, value: Any, path: Path) -> None:
-        """What is one value to its managers. If it has parts they wait: they may be as deep as the body."""
+        """What is one value to its managers. If it has parts it waits: they may be as deep as the body."""
         if value is None or shape.choices:
             return
         if shape.struct or shape.item:
-            self._waiting.append((shape, value, path))
+            self._waiting.append(iter([(shape, value, path)]))
         else:
             self._check_scalar(SCALARS.get(shape.type, ""), value, path)
 
     def check_parts(self) -> None:
         while self._waiting:
-            shape, value, path = self._waiting.pop()
-            if shape.struct:
+            part = next(self._waiting[-1], None)
+            if part is None:
+                self._waiting.pop()
+                continue
+            shape, value, path = part
+            if value is None or shape.choices or not (shape.struct or shape.item):
+                self._check(shape, value, path)
+            elif shape.struct:
                 self.fields_of(struct_of(shape.struct), value, path)
-            elif shape.item and shape.holds is dict:
-                for name, below in self._expected(dict, value, path).items():
-                    self._check(shape.item, below, (*path, f"f:{name}"))
             elif shape.item:
-                for index, below in enumerate(self._expected(list, value, path)):
-                    self._check(shape.item, below, (*path, f"i:{index}"))
+                self._waiting.append(self.items_of(shape, shape.item, value, path))
+
+    def items_of(self, shape: Shape, item: Shape, value: Any, path: Path) -> Iterator[Part]:
+        """Those of a map or list, one by one: there may be as many as the body has room for."""
+        if shape.holds is dict:
+            for name, below in self._expected(dict, value, path).items():
+                yield item, below, (path, f"f:{name}")
+        else:
+            for index, below in enumerate(paced(self._expected(list, value, path))):
+                yield item, below, (path, f"i:{index}")
 
     def _check_scalar(self, scalar: str, value: Any, path: Path) -> None:
         if value is None or not scalar or go_type(value) in SCALAR_TYPES[scalar]:
@@ -177,4 +195,10 @@ class _Walk:
             return ""
 
     def _fault(self, path: Path, why: str) -> None:
-        self.faults.append(f"{shown(path)}: {why}")
+        if len(self.faults) == MOST_TOLD:
+            return
+        elements = []
+        while path is not None:
+            path, element = path
+            elements.append(element)
+        self.faults.append(f"{shown(tuple(reversed(elements)))}: {why}")

@@ -46,7 +46,8 @@ def _by_library(text: str, bindings: bool) -> Tree:
     parser = _parser(bindings)
     if not (ends := list(_backslashes(text))):
         return tree_of(parser.compile(_with_macros(text), disable_check=True), text)
-    stand_in = next(one for one in map(chr, PRIVATE) if one not in text)
+    # One with all of them is refused as the library has it.
+    stand_in = next((one for one in map(chr, PRIVATE) if one not in text), "\\")
     letters = list(text)
     for at in ends:
         letters[at] = stand_in

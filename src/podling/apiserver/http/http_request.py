@@ -80,7 +80,7 @@ def read_request(
     certificate: Certificate | None,
     address: str,
     *,
-    is_ascii: bool = False,
+    is_ascii: bool,
 ) -> Request | None:
     """The request, whose body is still to be read; None if its path has a broken percent escape. `is_ascii`:
     its head is known to be."""

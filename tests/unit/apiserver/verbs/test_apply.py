@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from podling.apiserver.apply.configuration import configured_fields
+from podling.apiserver.apply.schema import schema_of
+from podling.model.errors import StatusError
+from podling.model.types.apiextensions import CustomResourceDefinition
 
 if TYPE_CHECKING:
     from unit.apiserver.conftest import Conversation
@@ -406,6 +412,20 @@ async def test_what_is_one_value_may_be_as_deep_as_the_body(api: Conversation) -
     assert answer.status == 400 and answer.message.endswith(
         ".properties.a.novel: field not declared in schema"
     )
+
+
+def test_many_faults_deep_within_one_value_take_little_room() -> None:
+    schema: dict[str, Any] = {"allOf": [{"novel": 1}] * 20_000}
+    for _ in range(300):
+        schema = {"properties": {"a": schema}}
+    definition = {"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}}
+    tracemalloc.start()
+    with pytest.raises(StatusError) as refused:
+        configured_fields(schema_of(CustomResourceDefinition), definition, "a")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert ".allOf[" in refused.value.message
+    assert most < 20 << 20
 
 
 async def test_a_key_that_is_null_is_a_key(api: Conversation) -> None:
