@@ -5,6 +5,7 @@ bytes to send. Who owns the socket calls `take` after whatever may have somethin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from struct import Struct
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -14,7 +15,11 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
 END_STREAM, ACK, END_HEADERS, PADDED, PRIORITY = 0x1, 0x1, 0x4, 0x8, 0x20
 TABLE_SIZE, ENABLE_PUSH, INITIAL_WINDOW, MAX_FRAME = 1, 2, 4, 5
-FRAME, LONGEST_FRAME, USUAL_WINDOW = 9, 1 << 14, (1 << 16) - 1
+LONGEST_FRAME, USUAL_WINDOW = 1 << 14, (1 << 16) - 1
+FRAME = Struct(">HBBBI")
+"""Before what a frame holds: two bytes and one of its length, kind, flags, stream."""
+MESSAGE = Struct(">BI")
+"""Before each message of gRPC: whether it is compressed, and its length."""
 WINDOW = (1 << 31) - 1
 """What the peer may send before it hears of more: it is read at once."""
 LAST_STREAM = (1 << 31) - 3
@@ -58,6 +63,7 @@ Event = Ready | Message | Ended | Pong
 class _Stream:
     def __init__(self, window: int) -> None:
         self.received = bytearray()
+        """Of a message that has not come whole."""
         self.consumed = 0
         self.window = window
         self.waits = bytearray()
@@ -73,7 +79,8 @@ class Http2:
         self._heads: dict[tuple[str, int], bytes] = {}
         self._streams: dict[int, _Stream] = {}
         self._next = 1
-        self._received = bytearray()
+        self._received = b""
+        """Of a frame that has not come whole."""
         self._block = bytearray()
         self._of_block = 0, 0
         """Stream and flags of a header block of which a part has come."""
@@ -103,7 +110,7 @@ class Http2:
         self._out += _frame(HEADERS, END_HEADERS, stream, head)
         made = self._streams[stream] = _Stream(self._first_window)
         made.ends = bool(seconds)
-        made.waits += b"\0" + len(message).to_bytes(4) + message
+        made.waits += MESSAGE.pack(0, len(message)) + message
         self._flush(stream, made)
         return stream
 
@@ -116,24 +123,21 @@ class Http2:
 
     def receive(self, data: bytes) -> Sequence[Event]:
         """Raises ProtocolError."""
-        received, at, events = self._received, 0, list[Event]()
-        received += data
-        while len(received) - at >= FRAME:
-            length = int.from_bytes(received[at : at + 3])
+        received, at, events = self._received + data, 0, list[Event]()
+        while len(received) - at >= FRAME.size:
+            high, low, kind, flags, stream = FRAME.unpack_from(received, at)
+            length = high << 8 | low
             if length > LONGEST_FRAME:
                 raise ProtocolError(f"a frame of {length} bytes came: is it of HTTP/2?")
-            end = at + FRAME + length
-            if len(received) < end:
+            begin = at + FRAME.size
+            if len(received) < begin + length:
                 break
-            kind, flags = received[at + 3], received[at + 4]
-            stream = int.from_bytes(received[at + 5 : at + FRAME]) & 0x7FFFFFFF
-            content = bytes(received[at + FRAME : end])
-            at = end
+            at = begin + length
             try:
-                self._hear(kind, flags, stream, content, events)
+                self._hear(kind, flags, stream & 0x7FFFFFFF, received[begin:at], events)
             except (IndexError, HeaderError) as error:
                 raise ProtocolError(str(error)) from error
-        del received[:at]
+        self._received = received[at:]
         return events
 
     def _head(self, path: str, seconds: int) -> bytes:
@@ -200,17 +204,25 @@ class Http2:
         if one.consumed > WINDOW // 2:
             self._out += _frame(WINDOW_UPDATE, 0, stream, one.consumed.to_bytes(4))
             one.consumed = 0
-        one.received += _unpadded(flags, content)
-        at, received = 0, one.received
-        while len(received) - at >= 5:
-            end = at + 5 + int.from_bytes(received[at + 1 : at + 5])
-            if received[at]:
+        received: bytes | bytearray = _unpadded(flags, content)
+        if one.received:
+            one.received += received
+            received = one.received
+        at = 0
+        while len(received) - at >= MESSAGE.size:
+            is_compressed, length = MESSAGE.unpack_from(received, at)
+            if is_compressed:
                 raise ProtocolError("a message is compressed, which nobody has asked for")
-            if len(received) < end:
+            begin = at + MESSAGE.size
+            if len(received) < begin + length:
                 break
-            events.append(Message(stream, bytes(received[at + 5 : end])))
-            at = end
-        del received[:at]
+            at = begin + length
+            events.append(Message(stream, bytes(received[begin:at])))
+        if received is one.received:
+            del one.received[:at]
+        else:
+            # Most messages are of one frame, which is not copied.
+            one.received += received[at:]
         if flags & END_STREAM:
             self._end(stream, one, events)
 
@@ -277,7 +289,7 @@ class Http2:
 
 
 def _frame(kind: int, flags: int, stream: int, content: bytes) -> bytes:
-    return len(content).to_bytes(3) + bytes((kind, flags)) + stream.to_bytes(4) + content
+    return FRAME.pack(len(content) >> 8, len(content) & 0xFF, kind, flags, stream) + content
 
 
 def _unpadded(flags: int, content: bytes) -> bytes:

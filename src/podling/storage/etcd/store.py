@@ -186,11 +186,12 @@ class EtcdStorage(SingleWrites):
 
     async def commit(self, writes: Sequence[Write]) -> int:
         self._check_open()
-        for write in writes:
-            if of_etcd(in_etcd(write.key)) != write.key:
+        keys = [in_etcd(write.key) for write in writes]
+        for write, key in zip(writes, keys, strict=True):
+            if of_etcd(key) != write.key:
                 raise ValueError(f"{write.key} is no key of an object")
         # A caller that is cancelled does not take its write back.
-        task = asyncio.get_running_loop().create_task(self._commit(writes))
+        task = asyncio.get_running_loop().create_task(self._commit(writes, [key.encode() for key in keys]))
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
         return await asyncio.shield(task)
@@ -267,26 +268,26 @@ class EtcdStorage(SingleWrites):
         await asyncio.wait(tasks)
         await self._connection.close()
 
-    async def _commit(self, writes: Sequence[Write]) -> int:
+    async def _commit(self, writes: Sequence[Write], keys: Sequence[bytes]) -> int:
+        """`keys` are etcd's."""
         trail = Trail()
         for write in writes:
             self._trails.setdefault(write.key, []).append(trail)
         try:
-            return await self._transact(writes, trail)
+            return await self._transact(writes, keys, trail)
         finally:
             for write in writes:
                 self._trails[write.key].remove(trail)
                 if not self._trails[write.key]:
                     del self._trails[write.key]
 
-    async def _transact(self, writes: Sequence[Write], trail: Trail) -> int:
-        keys = [in_etcd(write.key).encode() for write in writes]
+    async def _transact(self, writes: Sequence[Write], keys: Sequence[bytes], trail: Trail) -> int:
         tries = 0
 
         async def ask() -> pb.TxnResponse:
             nonlocal tries
             tries += 1
-            leases = [await self._leases.lease(write.ttl) for write in writes]
+            leases = [write.ttl and await self._leases.lease(write.ttl) for write in writes]
             request = pb.TxnRequest(
                 compare=[
                     pb.Compare(target=pb.Compare.MOD, key=key, mod_revision=write.revision or 0)
@@ -363,20 +364,22 @@ class EtcdStorage(SingleWrites):
         heard: list[Event] = []
         newest: dict[str, Record | None] = {}
         for event in events:
-            if event.kv.key == COMPACTED:
-                if event.type == pb.Event.PUT:
-                    self._compacted = max(self._compacted, int(event.kv.value))
+            one, is_put = event.kv, event.type == pb.Event.PUT
+            if one.key == COMPACTED:
+                if is_put:
+                    self._compacted = max(self._compacted, int(one.value))
                 continue
-            key = of_etcd(event.kv.key.decode())
+            key = of_etcd(one.key.decode())
             if key is not None:
                 previous = newest[key] if key in newest else self._records.get(key)
                 try:
-                    newest[key] = self._record(event.kv) if event.type == pb.Event.PUT else None
+                    value = self._read(key, one.value) if is_put else None
                 except UnreadableError as error:
                     # It stays as it was known: what another server knows better must not stop this one.
                     _log.error("%s", error)
                     continue
-                heard.append(_event(event.kv, key, newest[key], previous))
+                newest[key] = None if value is None else Record(key, value, one.mod_revision)
+                heard.append(Event(one.mod_revision, key, value, previous))
         self._publish(revision, heard)
 
     def _publish(self, revision: int, events: Sequence[Event]) -> None:
