@@ -29,7 +29,7 @@ from podling.kubelet.files.descriptors import looked_at, open_regular
 from podling.kubelet.logs.format import LogFormatter, LogOptions, tail_offset
 from podling.kubelet.logs.rotation import COMPRESSED, moment_of, parts
 from podling.kubelet.pod.host import PodHost
-from podling.process.waits import woken
+from podling.process.waits import Backoff, woken
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,7 +42,8 @@ way.
 
 READ = 256 * 1024
 NANO = 1_000_000_000
-ASK_AGAIN_SECONDS = 0.1
+ASK_AGAIN = Backoff(0.004, 0.1)
+"""containerd says for some 25 ms more that a container runs whose end it has told."""
 _MASK = Mask.MODIFY | Mask.CREATE | Mask.MOVED_TO | Mask.CLOSE_WRITE | Mask.ONLYDIR
 
 
@@ -319,9 +320,10 @@ async def written_out(path: Path, ended: Ended, directories: LogDirectories) -> 
 
 async def wait_complete(ended: Ended, changes: LogChanges, over: asyncio.Event) -> None:
     """Set `over` when nothing more will be written: the runtime closes a log after its last line."""
+    retry = ASK_AGAIN.begin()
     while not (await ended() or changes.closed.is_set()):
         # The close may have been before we watched; then the runtime soon says that the log is complete.
-        await woken(changes.closed, ASK_AGAIN_SECONDS)
+        await woken(changes.closed, retry.next())
     over.set()
     changes.changed.set()
 

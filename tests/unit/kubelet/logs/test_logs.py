@@ -1,4 +1,5 @@
-"""Following a log: growth, rotation and the end, each woken by the file and none by a timer."""
+"""Following a log: growth, rotation and the end, each woken by the file; a timer only asks whether it is
+complete."""
 
 from __future__ import annotations
 
@@ -10,7 +11,15 @@ from typing import Any
 import pytest
 
 from podling.kubelet.logs.format import LogOptions
-from podling.kubelet.logs.reading import LogDirectories, follow_log, send_log, written_out
+from podling.kubelet.logs.reading import (
+    LogChanges,
+    LogDirectories,
+    follow_log,
+    send_log,
+    wait_complete,
+    written_out,
+)
+from virtual_time import VirtualLoop
 
 
 def line(text: str) -> bytes:
@@ -143,6 +152,18 @@ async def test_a_log_that_was_closed_unseen_ends_when_the_runtime_says_so(contai
         await container.until(b"all\n")
         assert not following.done()
         container.complete = True
+
+
+def test_a_log_that_was_closed_unseen_is_asked_about_in_short_steps_first() -> None:
+    """A runtime has written all some milliseconds after the exit, and who attaches is waiting for it."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        now = runner.get_loop().time
+
+        async def ended() -> bool:
+            return now() >= 0.025
+
+        runner.run(wait_complete(ended, LogChanges("0.log"), asyncio.Event()))
+        assert now() < 0.03
 
 
 async def test_following_stops_at_the_limit(container: Container) -> None:
