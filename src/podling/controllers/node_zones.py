@@ -14,7 +14,8 @@ Pure: the time is an argument.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -58,16 +59,6 @@ def zone_of(node: Node) -> Zone:
     return region, zone
 
 
-def count(nodes: Iterable[Node]) -> dict[Zone, Counted]:
-    counted: dict[Zone, Counted] = {}
-    for node in nodes:
-        if EXCLUDED not in node.metadata.labels:
-            ready, lost = counted.get(zone_of(node), (0, 0))
-            is_ready = is_condition_true(node.status.conditions, "Ready")
-            counted[zone_of(node)] = Counted(ready + is_ready, lost + (not is_ready))
-    return counted
-
-
 def are_all_lost(zones: Mapping[Zone, Counted]) -> bool:
     return bool(zones) and not any(zone.ready for zone in zones.values())
 
@@ -87,12 +78,26 @@ def rate(zone: Counted, limits: Limits) -> float:
 
 
 class Gate:
-    """Lets the nodes of a zone through, one after the other."""
+    """Lets the nodes of a zone through, one after the other. Only the first of those that wait need ask when:
+    were all to ask again each time, many lost nodes would cost the square of their number."""
 
     def __init__(self, rate: float) -> None:
+        self._line: dict[str, None] = {}
+        """Names of nodes that wait, in the order in which they came."""
         self._rate = rate
         self._next: datetime | None = None
         """When it opens again, if it was not open at once."""
+
+    def is_first(self, name: str) -> bool:
+        """Whether no other waits before this node, which waits from now on."""
+        self._line.setdefault(name)
+        return next(iter(self._line)) == name
+
+    def leave(self, name: str) -> str | None:
+        """The node waits no more. Returns who is the first now and was not."""
+        was_first = next(iter(self._line), None) == name
+        self._line.pop(name, None)
+        return next(iter(self._line), None) if was_first else None
 
     def wait(self, now: datetime) -> timedelta | None:
         """How long until it is open, not above zero if it is; None for as long as the rate is zero."""
@@ -123,23 +128,42 @@ class Judged(NamedTuple):
 
 
 class Zones:
-    """All zones, as the last look at their nodes has left them."""
+    """All zones, as the last judgement has left them. Nodes are counted as they change: were all of them
+    counted at each change, many that are lost at once would cost the square of their number."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        self._nodes: Counter[Zone] = Counter()
+        self.counted: dict[Zone, Counted] = {}
         self._gates: dict[Zone, Gate] = {}
         self.all_lost = False
 
-    def judge(self, nodes: Collection[Node], now: datetime) -> Judged:
-        """By all the nodes that there are."""
-        zones, were_all_lost = count(nodes), self.all_lost
-        self.all_lost = are_all_lost(zones)
-        self._gates = {
-            zone: self._gates.get(zone) or Gate(self._limits.usual) for zone in map(zone_of, nodes)
-        }
-        changed = [self._gates[zone].set(rate, now) for zone, rate in rates(zones, self._limits).items()]
+    def change(self, old: Node | None, new: Node | None) -> None:
+        # In this order: a zone is not forgotten whose only node changes.
+        for node, number in ((new, 1), (old, -1)):
+            if node is None:
+                continue
+            zone = zone_of(node)
+            self._nodes[zone] += number
+            if EXCLUDED not in node.metadata.labels:
+                ready, lost = self.counted.pop(zone, (0, 0))
+                is_ready = is_condition_true(node.status.conditions, "Ready")
+                counted = Counted(ready + number * is_ready, lost + number * (not is_ready))
+                if any(counted):
+                    self.counted[zone] = counted
+            if not self._nodes[zone]:
+                del self._nodes[zone]
+                self._gates.pop(zone, None)
+
+    def judge(self, now: datetime) -> Judged:
+        were_all_lost, self.all_lost = self.all_lost, are_all_lost(self.counted)
+        changed = [
+            self._gate(zone).set(rate, now) for zone, rate in rates(self.counted, self._limits).items()
+        ]
         return Judged(any(changed), were_all_lost and not self.all_lost)
 
     def gate(self, node: Node) -> Gate:
-        """Of a node that has been judged."""
-        return self._gates[zone_of(node)]
+        return self._gate(zone_of(node))
+
+    def _gate(self, zone: Zone) -> Gate:
+        return self._gates.setdefault(zone, Gate(self._limits.usual))

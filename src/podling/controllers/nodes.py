@@ -20,11 +20,11 @@ from msgspec.structs import replace
 
 from podling.client.client import Client
 from podling.client.events import EventRecorder
-from podling.client.informer import Informer
+from podling.client.informer import Groups, Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done
 from podling.controllers.disruption import disrupt
-from podling.controllers.node_zones import EXCLUDED, Limits, Zones, zone_of
+from podling.controllers.node_zones import EXCLUDED, Gate, Limits, Zones, zone_of
 from podling.model.codec import json
 from podling.model.rules.placement import (
     NO_EXECUTE,
@@ -88,6 +88,7 @@ class TaintEviction:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client, self._events, self._clock = client, events, clock
         self._nodes, self._pods = nodes, pods
+        self._of_node: Groups[Pod] = Groups(pods, lambda pod: pod.spec.node_name or None)
         self._waiting: set[Key] = set()
         """Pods that tolerate a taint for a while."""
         nodes.subscribe(self._node_changed)
@@ -121,9 +122,8 @@ class TaintEviction:
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         if new is None or (not _executing(new) and (old is None or not _executing(old))):
             return
-        for pod in self._pods.items():
-            if pod.spec.node_name == new.metadata.name:
-                self.queue.add((pod.metadata.namespace, pod.metadata.name))
+        for pod in self._of_node.of(new.metadata.name):
+            self.queue.add((pod.metadata.namespace, pod.metadata.name))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is None or not new.spec.node_name:
@@ -229,11 +229,14 @@ class NodeLifecycle:
     ) -> None:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client, self._events, self._clock, self._monitoring = client, events, clock, monitoring
-        self._nodes, self._pods = nodes, pods
+        self._nodes = nodes
+        self._pods: Groups[Pod] = Groups(pods, lambda pod: pod.spec.node_name or None)
         self._heard: dict[str, datetime] = {}
         self._lost: dict[str, datetime] = {}
         """Since when nodes are not ready that are not given up."""
         self._zones = Zones(monitoring.limits)
+        self._at_gate: dict[str, Gate] = {}
+        """Of nodes that wait for their turn to be given up."""
         self._counts_changed = True
         self._known: dict[str, Node] = {}
         """As they were when they came."""
@@ -250,18 +253,18 @@ class NodeLifecycle:
         now = self._clock.now()
         if self._counts_changed:
             self._counts_changed = False
-            nodes = tuple(self._nodes.items())
-            judged = self._zones.judge(nodes, now)
+            judged = self._zones.judge(now)
             if judged.some_again:
                 # Those that are still ready could not say so.
                 self._heard = dict.fromkeys(self._heard, now)
             if judged.changed:
-                for one in nodes:
+                for one in self._nodes.items():
                     if readiness(one) != "True":
                         self.queue.add(("", one.metadata.name))
         if node is None:
             self._heard.pop(key[1], None)
             self._lost.pop(key[1], None)
+            self._leave_gate(key[1])
             return
         if key[1] not in self._known:
             self._known[key[1]] = node
@@ -273,6 +276,9 @@ class NodeLifecycle:
         else:
             self.queue.add_after(key, (self._monitoring.grace - silent).total_seconds())
         given_up = self._is_to_be_given_up(node, now)
+        if given_up:
+            # Before it is written: one that cannot be does not keep the others waiting.
+            self._leave_gate(key[1])
         wanted = taints(node, rfc3339(now), given_up=given_up)
         changes: dict[str, Any] = {}
         if wanted != node.spec.taints:
@@ -289,19 +295,32 @@ class NodeLifecycle:
             await self._mark_pods(node)
 
     def _is_to_be_given_up(self, node: Node, now: datetime) -> bool:
-        """If it is only too early, the node comes again."""
+        """If it is only too early, the node comes again: in time, or once it is the first at its gate."""
         name = node.metadata.name
         if readiness(node) not in ("False", "Unknown"):
             self._lost.pop(name, None)
+            self._leave_gate(name)
             return False
         if is_given_up(node):
             return not self._zones.all_lost
-        since = self._lost.setdefault(name, now)
-        waits = (self._monitoring.period - (now - since), self._zones.gate(node).wait(now))
-        wait = None if waits[1] is None else max(waits[0], waits[1])
+        wait: timedelta | None = self._monitoring.period - (now - self._lost.setdefault(name, now))
+        if wait is not None and wait <= timedelta():
+            gate = self._zones.gate(node)
+            if self._at_gate.get(name) is not gate:
+                # It may have moved from another zone.
+                self._leave_gate(name)
+                self._at_gate[name] = gate
+            if not gate.is_first(name):
+                return False
+            wait = gate.wait(now)
         if wait is not None and wait > timedelta():
             self.queue.add_after(("", name), wait.total_seconds())
         return wait is not None and wait <= timedelta()
+
+    def _leave_gate(self, name: str) -> None:
+        gate = self._at_gate.pop(name, None)
+        if gate is not None and (first := gate.leave(name)) is not None:
+            self.queue.add(("", first))
 
     async def _silent(self, node: Node, now: str) -> Node:
         said = unknown(node, now)
@@ -315,9 +334,9 @@ class NodeLifecycle:
 
     async def _mark_pods(self, node: Node) -> None:
         """Set Ready to False on the pods of a node whose kubelet is silent."""
-        for pod in tuple(self._pods.items()):
+        for pod in tuple(self._pods.of(node.metadata.name)):
             conditions = pod.status.conditions
-            if pod.spec.node_name != node.metadata.name or not is_condition_true(conditions, "Ready"):
+            if not is_condition_true(conditions, "Ready"):
                 continue
             now = rfc3339(self._clock.now())
             marked = [
@@ -333,7 +352,9 @@ class NodeLifecycle:
         changed = new or old
         if changed is None:
             return
-        self._counts_changed |= _counted_as(old) != _counted_as(new)
+        if _counted_as(old) != _counted_as(new):
+            self._zones.change(old, new)
+            self._counts_changed = True
         heartbeat = _heartbeat(new) if new is not None else ""
         # Unknown is what this controller writes; all else is the kubelet's own status.
         told = new is not None and readiness(new) != "Unknown"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from podling.controllers.nodes import NodeLifecycle, is_given_up, readiness, taints
+from podling.client.workqueue import WorkQueue
+from podling.controllers.nodes import USUAL, Monitoring, NodeLifecycle, is_given_up, readiness, taints
 from podling.model.codec.json import from_data
 from podling.model.time import rfc3339
 from podling.model.types.coordination import Lease
@@ -26,13 +29,13 @@ async def started(cluster: Cluster) -> Cluster:
     await cluster.make(Node, "n", "", status=READY)
     running = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     await cluster.pod("p", node="n", status=running)
-    of = cluster.informers.of
-    await cluster.run(
-        NodeLifecycle(
-            cluster.account("node-controller"), of(Node), of(Lease), of(Pod), cluster.events, cluster.clock
-        )
-    )
+    await cluster.run(lifecycle(cluster, USUAL))
     return cluster
+
+
+def lifecycle(cluster: Cluster, monitoring: Monitoring) -> NodeLifecycle:
+    of, account = cluster.informers.of, cluster.account("node-controller")
+    return NodeLifecycle(account, of(Node), of(Lease), of(Pod), cluster.events, cluster.clock, monitoring)
 
 
 async def renew(cluster: Cluster) -> None:
@@ -51,7 +54,9 @@ async def later(cluster: Cluster, seconds: float) -> Node:
     return node
 
 
-async def others(cluster: Cluster, *, zone: str = "", names: str = "m", status: Any = READY) -> None:
+async def others(
+    cluster: Cluster, *, zone: str = "", names: Iterable[str] = "m", status: Any = READY
+) -> None:
     labels = {"topology.kubernetes.io/zone": zone} if zone else {}
     for name in names:
         await cluster.make(Node, name, "", metadata={"labels": labels}, status=status)
@@ -107,6 +112,48 @@ async def test_lost_nodes_of_a_zone_are_given_up_one_after_the_other(started: Cl
     assert len(await given_up(started, 1)) == 1
     assert len(await given_up(started, 9)) == 1
     assert await given_up(started, 1) == "xy"
+
+
+async def test_a_line_of_lost_nodes_costs_each_node_the_same(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the first asks for its turn: were all to ask again each time, it would be half the square."""
+    due: dict[Any, datetime] = {}
+
+    def add_after(queue: WorkQueue[Any], key: Any, seconds: float) -> None:
+        when = cluster.clock.now() + timedelta(seconds=seconds)
+        due[key] = min(when, due.get(key, when))
+
+    monkeypatch.setattr(WorkQueue, "add_after", add_after)
+    lost = [f"lost-{number:02}" for number in range(30)]
+    await cluster.run(lifecycle(cluster, Monitoring(grace=timedelta(days=1))))
+    await others(cluster, zone="z", names=[f"well-{number}" for number in range(40)])
+    await others(cluster, zone="z", names=lost, status=NOT_READY)
+    order: list[str] = []
+    asked = 0
+    while len(order) < len(lost):
+        key = min(due, key=due.__getitem__)
+        cluster.clock.time = max(due.pop(key), cluster.clock.now())
+        asked += 1
+        await cluster.reconcile(key)
+        taken = cluster.informers.of(Node).items()
+        order += sorted({n.metadata.name for n in taken if is_given_up(n)} - {*order})
+    assert order == lost
+    assert asked <= 3 * len(lost)
+
+
+async def test_who_leaves_the_line_keeps_nobody_waiting(started: Cluster) -> None:
+    await others(started, zone="z", names="abcdefgh")
+    await others(started, zone="z", names="uvwxyz", status=NOT_READY)
+    assert await given_up(started, 5) == "u"
+    # The next of them is ready again, is deleted, moves to another zone.
+    await started.client.patch(Node, "v", "", {"status": READY}, subresource="status")
+    await started.client.delete(Node, "w", "")
+    labels = {"topology.kubernetes.io/zone": "other"}
+    await started.client.patch(Node, "x", "", {"metadata": {"labels": labels}})
+    await started.settle()
+    assert await given_up(started, 10) == "uxy"
+    assert await given_up(started, 10) == "uxyz"
 
 
 async def test_pods_stay_while_most_of_a_zone_is_lost(started: Cluster) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from podling.controllers.node_zones import Counted, Gate, Limits, count, rates, zone_of
+from podling.controllers.node_zones import EXCLUDED, Counted, Gate, Limits, Zones, rates, zone_of
 from podling.model.codec.json import from_data
+from podling.model.rules.status import is_condition_true
 from podling.model.types.node import Node
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -48,11 +52,35 @@ def test_none_where_all_are_lost() -> None:
     assert rates({}, LIMITS) == {}
 
 
-def test_a_node_is_lost_that_does_not_say_that_it_is_ready() -> None:
-    nodes = [node("True"), node("False"), node("Unknown"), node("")]
-    excluded = node("False", **{"node.kubernetes.io/exclude-disruption": ""})
-    assert count([*nodes, excluded]) == {("", ""): Counted(1, 3)}
-    assert count([excluded]) == {}
+NODES = st.builds(
+    lambda status, zone, labels: node(status, **{"topology.kubernetes.io/zone": zone}, **labels),
+    st.sampled_from(["True", "False", "Unknown", ""]),
+    st.sampled_from("ab"),
+    st.sampled_from([{}, {EXCLUDED: ""}]),
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from("xyz"), st.none() | NODES), max_size=20))
+def test_nodes_are_counted_as_if_all_were_looked_at(changes: list[tuple[str, Node | None]]) -> None:
+    zones, nodes = Zones(LIMITS), dict[str, Node]()
+    for name, new in changes:
+        zones.change(nodes.pop(name, None), new)
+        if new is not None:
+            nodes[name] = new
+    counted = [one for one in nodes.values() if EXCLUDED not in one.metadata.labels]
+    ready = Counter(zone_of(one) for one in counted if is_condition_true(one.status.conditions, "Ready"))
+    every = Counter(map(zone_of, counted))
+    assert zones.counted == {zone: Counted(ready[zone], every[zone] - ready[zone]) for zone in every}
+
+
+def test_a_zone_keeps_its_gate_while_its_only_node_changes() -> None:
+    zones, one = Zones(LIMITS), node("False")
+    zones.change(None, one)
+    gate = zones.gate(one)
+    zones.change(one, node("True"))
+    assert zones.gate(one) is gate
+    zones.change(node("True"), None)
+    assert zones.gate(one) is not gate
 
 
 def test_the_zone_of_a_node() -> None:
