@@ -16,7 +16,7 @@ COUNTED = {
     "apiserver/http/server.py": "status, content type and second of 64 answers",
     "apiserver/authn/certificates.py": "subjects that the cluster's authority has signed",
     "network/table.py": "names of chains, which differ in numbers of endpoints",
-    "storage/etcd/hpack.py": "header blocks of etcd, none longer than a frame",
+    "process/hpack.py": "header blocks of servers of gRPC, none longer than a frame",
     "apiserver/http/local.py": "queries of the project's own parts",
 }
 OF_THE_PROJECT = {

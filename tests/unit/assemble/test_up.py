@@ -37,7 +37,6 @@ LIBRARIES = {
     "cryptography",
     "frozenlist",
     "google",
-    "grpc",
     "idna",
     "jwt",
     "msgspec",

@@ -1,46 +1,49 @@
-"""The gRPC connection to a runtime's socket. Every failure is raised as RuntimeFault.
+"""The gRPC connection to a socket on this machine: a runtime's, a CSI driver's. Every failure is raised as
+RuntimeFault.
 
-Methods are called by their path, so no generated stubs are needed. gRPC reconnects by itself, with waits that
-suit a socket on the same machine.
+A call connects when there is no connection, and fails at once when nobody listens. The kernel tells when the
+other side is gone, so nobody is asked whether it is still there (docs/decisions/129).
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Generic, Self, TypeVar
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Generic, TypeVar
 
-import grpc
-import grpc.aio
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from podling.cri.interface import UNAVAILABLE, RuntimeFault
+from podling.process.grpc import Followed, Peer, StatusError
+from podling.process.http2 import Headers
 
 Answer = TypeVar("Answer", bound=Message)
-Metadata = tuple[tuple[str, str], ...]
 
-_MAX_ANSWER = 64 * 1024 * 1024
-_OPTIONS = (
-    ("grpc.max_receive_message_length", _MAX_ANSWER),
-    ("grpc.initial_reconnect_backoff_ms", 50),
-    # How long an attempt may take, by gRPC's strange name for it: a busy runtime is slow to greet.
-    ("grpc.min_reconnect_backoff_ms", 5000),
-    ("grpc.max_reconnect_backoff_ms", 1000),
-    ("grpc.enable_http_proxy", 0),
-    # Sub-channels are shared in a process by address: a closed connection's backoff must not be the next
-    # one's.
-    ("grpc.use_local_subchannel_pool", 1),
-)
+_CONNECTED_WITHIN = 5.0
+"""Seconds: a busy runtime is slow to greet."""
+_LARGEST_ANSWER = 64 * 1024 * 1024
 _NOT_YET = "server is not initialized yet"
 """containerd's answer (without a code of its own) while it loads its state after a start."""
+_CODES = (
+    *("OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS"),
+    *("PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE"),
+    *("UNIMPLEMENTED", "INTERNAL", UNAVAILABLE, "DATA_LOSS", "UNAUTHENTICATED"),
+)
+"""gRPC's, by their numbers."""
 
 
 class Connection:
-    """Belongs to the event loop it is made in. `endpoint` is a socket's path, with or without `unix://`."""
+    """Belongs to the event loop it is used in. `endpoint` is a socket's path, with or without `unix://`."""
 
     def __init__(self, endpoint: str) -> None:
-        target = f"unix://{endpoint}" if endpoint.startswith("/") else endpoint
-        self._channel = grpc.aio.insecure_channel(target, options=_OPTIONS)
-        self._methods: dict[str, grpc.aio.UnaryUnaryMultiCallable[Message, Message]] = {}
+        path = endpoint.removeprefix("unix://")
+        self._peer = Peer(
+            "localhost",
+            lambda link: asyncio.get_running_loop().create_unix_connection(link, path),
+            connects_within=_CONNECTED_WITHIN,
+            largest=_LARGEST_ANSWER,
+        )
 
     async def call(
         self,
@@ -48,67 +51,55 @@ class Connection:
         request: Message,
         answer: type[Answer],
         deadline: float | None,
-        metadata: Metadata = (),
-        wait_for_ready: bool = False,
+        metadata: Headers = (),
     ) -> Answer:
-        """The answer of the method at `path`. `deadline` is in seconds; None waits without one."""
-        method = self._methods.get(path)
-        if method is None:
-            method = self._channel.unary_unary(
-                path, request_serializer=_serialize, response_deserializer=answer.FromString
-            )
-            self._methods[path] = method
+        """The answer of the method at `path`. `deadline` is in seconds, for the connection as for the answer;
+        None waits without one."""
         try:
-            received = await method(
-                request, timeout=deadline, metadata=metadata, wait_for_ready=wait_for_ready
-            )
-        except grpc.aio.AioRpcError as error:
+            async with asyncio.timeout(deadline):
+                link = await self._peer.link()
+            told = await link.ask(path, request.SerializeToString(), metadata, seconds=deadline)
+            return answer.FromString(told)
+        except TimeoutError as error:
+            raise RuntimeFault("DEADLINE_EXCEEDED", "context deadline exceeded") from error
+        except (StatusError, DecodeError) as error:
             raise _fault(error) from error
-        assert isinstance(received, answer)
-        return received
 
-    def stream(
-        self, path: str, request: Message, answer: type[Answer], metadata: Metadata = ()
-    ) -> Stream[Answer]:
-        """The answers of the streaming method at `path`; the call is sent now, or once the runtime is
-        there."""
-        method = self._channel.unary_stream(
-            path, request_serializer=_serialize, response_deserializer=answer.FromString
-        )
-        return Stream(method(request, metadata=metadata, wait_for_ready=True))
+    @asynccontextmanager
+    async def stream(
+        self, path: str, request: Message, answer: type[Answer], metadata: Headers = ()
+    ) -> AsyncGenerator[Stream[Answer]]:
+        """The answers of the streaming method at `path`, which has been called. Leaving the block cancels the
+        call."""
+        try:
+            link = await self._peer.link()
+            async with link.follow(path, request.SerializeToString(), metadata) as followed:
+                yield Stream(followed, answer)
+        except (StatusError, DecodeError) as error:
+            raise _fault(error) from error
 
     async def close(self) -> None:
-        await self._channel.close(None)
+        await self._peer.close()
 
 
 class Stream(Generic[Answer]):
-    """The answers of a streaming call as they come. Leaving the block cancels the call."""
+    """The answers of a streaming call as they come."""
 
-    def __init__(self, call: grpc.aio.UnaryStreamCall[Message, Answer]) -> None:
-        self._call = call
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._call.cancel()
+    def __init__(self, followed: Followed, answer: type[Answer]) -> None:
+        self._followed = followed
+        self._answer = answer
 
     @property
     def ended(self) -> bool:
-        return self._call.done()
+        return self._followed.ended
 
     async def __aiter__(self) -> AsyncIterator[Answer]:
-        try:
-            async for answer in self._call:
-                yield answer
-        except grpc.aio.AioRpcError as error:
-            raise _fault(error) from error
+        async for told in self._followed:
+            yield self._answer.FromString(told)
 
 
-def _serialize(message: Message) -> bytes:
-    return message.SerializeToString()
-
-
-def _fault(error: grpc.aio.AioRpcError) -> RuntimeFault:
-    details = error.details() or ""
-    return RuntimeFault(UNAVAILABLE if _NOT_YET in details else error.code().name, details)
+def _fault(error: StatusError | DecodeError) -> RuntimeFault:
+    if isinstance(error, DecodeError):
+        return RuntimeFault("INTERNAL", f"what it says cannot be read: {error}")
+    code = _CODES[error.code] if error.code < len(_CODES) else "UNKNOWN"
+    return RuntimeFault(UNAVAILABLE if _NOT_YET in str(error) else code, str(error))

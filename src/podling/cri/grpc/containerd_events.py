@@ -34,7 +34,7 @@ async def containerd_events(connection: Connection) -> AsyncGenerator[RuntimeEve
     """RELIST once subscribed, then every start, exit and memory kill. Raises RuntimeFault when the stream
     breaks."""
     request = pb.SubscribeRequest(filters=_FILTERS)
-    with connection.stream(f"{_SERVICE}Subscribe", request, pb.Envelope) as stream:
+    async with connection.stream(f"{_SERVICE}Subscribe", request, pb.Envelope) as stream:
         await _subscribed(connection, stream)
         yield RuntimeEvent(EventKind.RELIST)
         async for envelope in stream:
@@ -61,7 +61,7 @@ async def _keep_publishing(connection: Connection, token: bytes) -> None:
     request = pb.PublishRequest(topic=_HERE, event=Any(type_url="podling.Subscribed", value=token))
     metadata = (("containerd-namespace", _NAMESPACE),)
     while True:
-        await connection.call(f"{_SERVICE}Publish", request, pb.PublishResponse, None, metadata, True)
+        await connection.call(f"{_SERVICE}Publish", request, pb.PublishResponse, None, metadata)
         await asyncio.sleep(_PUBLISH_INTERVAL)
 
 

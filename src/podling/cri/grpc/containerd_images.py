@@ -69,7 +69,7 @@ class ContainerdImages:
     async def _named(self, filter: str) -> list[str]:
         request = pb.ListSnapshotsRequest(snapshotter=await self._find_snapshotter(), filters=[filter])
         path = f"{_SNAPSHOTS}List"
-        with self._connection.stream(path, request, pb.ListSnapshotsResponse, _METADATA) as answers:
+        async with self._connection.stream(path, request, pb.ListSnapshotsResponse, _METADATA) as answers:
             return [info.name async for answer in answers for info in answer.info]
 
     async def _chain(self, image: str) -> str:

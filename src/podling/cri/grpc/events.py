@@ -10,8 +10,8 @@ Tried in this order; a runtime that does not know a method says UNIMPLEMENTED an
 3. Looking again once a second.
 
 A source says RELIST when nothing that happens from then on can be missed by it, so a stream that broke says
-RELIST when it is back. Between attempts the waits double from 50 ms to 5 s; a runtime that is down is not
-asked at all, gRPC waits for its socket.
+RELIST when it is back. Between attempts the waits double from 50 ms to 1 s; to a runtime that is down, an
+attempt is a connection that the kernel refuses.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 _SERVICE = "/runtime.v1.RuntimeService/"
 _RELIST = RuntimeEvent(EventKind.RELIST)
-_RETRY = Backoff(0.05, 5.0)
+_RETRY = Backoff(0.05, 1.0)
 _RELIST_INTERVAL = 1.0
 
 
@@ -55,11 +55,9 @@ async def runtime_events(connection: Connection, sleep: Sleep) -> AsyncGenerator
 
 async def cri_events(connection: Connection) -> AsyncGenerator[RuntimeEvent, None]:
     """RELIST when established, then every start and exit. Raises RuntimeFault when the stream breaks."""
-    stream = connection.stream(
-        f"{_SERVICE}GetContainerEvents", pb.GetEventsRequest(), pb.ContainerEventResponse
-    )
-    with stream:
-        await connection.call(f"{_SERVICE}Version", pb.VersionRequest(), pb.VersionResponse, None, (), True)
+    method = f"{_SERVICE}GetContainerEvents"
+    async with connection.stream(method, pb.GetEventsRequest(), pb.ContainerEventResponse) as stream:
+        await connection.call(f"{_SERVICE}Version", pb.VersionRequest(), pb.VersionResponse, None)
         if not stream.ended:
             yield _RELIST
         async for answer in stream:

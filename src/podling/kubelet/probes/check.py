@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import aiohttp
-import grpc
 import msgspec
+from google.protobuf.message import DecodeError
 from google.protobuf.wrappers_pb2 import Int32Value, StringValue
 from multidict import CIMultiDict
 from yarl import URL
@@ -23,6 +23,8 @@ from yarl import URL
 from podling.cri.interface import Runtime, RuntimeFault
 from podling.kubelet.pod.containers import rpc_text
 from podling.model.types.container import EphemeralContainerCommon, HTTPGetAction, Probe, TCPSocketAction
+from podling.process.grpc import Peer, StatusError
+from podling.process.http2 import DEADLINE_EXCEEDED, UNAVAILABLE, UNIMPLEMENTED
 
 OUTPUT_LIMIT = 10 * 1024
 LAST_PORT = 65535
@@ -119,32 +121,37 @@ def address(host: str, port: int) -> str:
 async def check_grpc(host: str, port: int, service: str, timeout: int, user_agent: str) -> Outcome:
     """Ask the gRPC health service."""
     target = address(host, port)
-    options = [("grpc.primary_user_agent", user_agent), ("grpc.enable_http_proxy", 0)]
-    async with grpc.aio.insecure_channel(target, options) as channel:
-        # The request has one string and the response one number, both in field 1. On the wire these are the
-        # well-known wrapper messages, so no generated code is needed.
-        check = channel.unary_unary(
-            METHOD,
-            request_serializer=StringValue.SerializeToString,
-            response_deserializer=Int32Value.FromString,
-        )
-        try:
-            answer = await check(StringValue(value=service), timeout=timeout)
-        except grpc.aio.AioRpcError as error:
-            said = error.details()
-            messages = {
-                grpc.StatusCode.UNIMPLEMENTED: (
-                    "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): "
-                    f"{said}"
-                ),
-                grpc.StatusCode.UNAVAILABLE: f'error: failed to connect service "{target}": {said}',
-                grpc.StatusCode.DEADLINE_EXCEEDED: f"timeout: health rpc did not complete within {timeout}s",
-            }
-            return Outcome(False, messages.get(error.code(), f"error: health rpc probe failed: {said}"))
-    if answer.value == SERVING:
+    loop = asyncio.get_running_loop()
+    peer = Peer(target, lambda link: loop.create_connection(link, host, port), connects_within=timeout)
+    # The request has one string and the response one number, both in field 1. On the wire these are the
+    # well-known wrapper messages, so no generated code is needed.
+    asked = StringValue(value=service).SerializeToString()
+    try:
+        async with asyncio.timeout(timeout):
+            link = await peer.link()
+            told = await link.ask(METHOD, asked, (("user-agent", user_agent),), seconds=timeout)
+        answer = Int32Value.FromString(told).value
+    except TimeoutError:
+        return Outcome(False, f"timeout: health rpc did not complete within {timeout}s")
+    except StatusError as error:
+        cause = error.__cause__
+        said = dial_failure(host, port, cause) if isinstance(cause, OSError) else str(error)
+        messages = {
+            UNIMPLEMENTED: (
+                "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): "
+                f"{said}"
+            ),
+            UNAVAILABLE: f'error: failed to connect service "{target}": {said}',
+            DEADLINE_EXCEEDED: f"timeout: health rpc did not complete within {timeout}s",
+        }
+        return Outcome(False, messages.get(error.code, f"error: health rpc probe failed: {said}"))
+    except DecodeError as error:
+        return Outcome(False, f"error: health rpc probe failed: {error}")
+    finally:
+        await peer.close()
+    if answer == SERVING:
         return Outcome(True)
-    status = _STATUSES.get(answer.value, str(answer.value))
-    return Outcome(False, f'service unhealthy (responded with "{status}")')
+    return Outcome(False, f'service unhealthy (responded with "{_STATUSES.get(answer, str(answer))}")')
 
 
 def port_number(port: int | str, container: EphemeralContainerCommon) -> int:

@@ -4,5 +4,6 @@
 
 import os
 
-# As in `podling.cri.grpc`: whatever imports gRPC first says so.
+# gRPC reads it when it is first imported. Its handlers around fork() are for children that speak gRPC
+# themselves; ours only exec, and would have it warn of that each time.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")

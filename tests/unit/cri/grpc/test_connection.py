@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+import grpc.aio
 import pytest
 
 from podling.cri.grpc import cri_pb2 as pb
@@ -33,3 +34,27 @@ async def test_no_socket_at_all_is_said_at_once(tmp_path: Path) -> None:
         )
     assert fault.value.code == "UNAVAILABLE"
     await connection.close()
+
+
+@pytest.mark.parametrize("code", [code for code in grpc.StatusCode if code is not grpc.StatusCode.OK])
+async def test_faults_have_the_names_of_grpcs_codes(code: grpc.StatusCode, tmp_path: Path) -> None:
+    async def refuse(request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
+        await context.abort(code, "so it is: 100 %")
+
+    method = {"Version": grpc.unary_unary_rpc_method_handler(refuse)}
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler("runtime.v1.RuntimeService", method),)
+    )
+    server.add_insecure_port(f"unix://{tmp_path}/cri.sock")
+    await server.start()
+    connection = Connection(f"unix://{tmp_path}/cri.sock")
+    try:
+        with pytest.raises(RuntimeFault) as fault:
+            await connection.call(
+                "/runtime.v1.RuntimeService/Version", pb.VersionRequest(), pb.VersionResponse, None
+            )
+        assert (fault.value.code, fault.value.message) == (code.name, "so it is: 100 %")
+    finally:
+        await connection.close()
+        await server.stop(None)

@@ -5,11 +5,12 @@ bytes to send. Who owns the socket calls `take` after whatever may have somethin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 from struct import Struct
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from podling.storage.etcd.hpack import HeaderError, decode, encode
+from podling.process.hpack import HeaderError, decode, encode
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
@@ -24,10 +25,12 @@ WINDOW = (1 << 31) - 1
 """What the peer may send before it hears of more: it is read at once."""
 LAST_STREAM = (1 << 31) - 3
 NO_ERROR, REFUSED_STREAM, CANCEL = 0, 7, 8
-CANCELLED, UNKNOWN, INTERNAL, UNAVAILABLE = 1, 2, 13, 14
+OK, CANCELLED, UNKNOWN, DEADLINE_EXCEEDED = 0, 1, 2, 4
+RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE = 8, 12, 13, 14
 """Codes of gRPC."""
 RESETS: Mapping[int, int] = {REFUSED_STREAM: UNAVAILABLE, CANCEL: CANCELLED}
 """Codes of HTTP/2 → of gRPC."""
+Headers = tuple[tuple[str, str], ...]
 NOT_BEGUN = "not begun"
 """In the messages about streams that the peer has certainly not looked at."""
 
@@ -74,9 +77,12 @@ class _Stream:
 
 
 class Http2:
-    def __init__(self, authority: str, *, secure: bool) -> None:
+    """`largest`: bytes of a message; who sends a larger one is not listened to any more."""
+
+    def __init__(self, authority: str, *, secure: bool, largest: int = WINDOW) -> None:
+        self._largest = largest
         self._scheme, self._authority = "https" if secure else "http", authority
-        self._heads: dict[tuple[str, int], bytes] = {}
+        self._heads: dict[tuple[str, Headers], bytes] = {}
         self._streams: dict[int, _Stream] = {}
         self._next = 1
         self._received = b""
@@ -100,16 +106,29 @@ class Http2:
         self._out.clear()
         return out
 
-    def ask(self, path: str, message: bytes, *, seconds: int = 0) -> int:
-        """Begin a stream with a message, which is its only one if it is to end within so many seconds."""
+    def ask(
+        self,
+        path: str,
+        message: bytes,
+        headers: Headers = (),
+        *,
+        seconds: float | None = None,
+        more_follows: bool = False,
+    ) -> int:
+        """Begin a stream with a message. The peer is told that it is given up after `seconds`."""
         stream, self._next = self._next, self._next + 2
         self.is_closing = self.is_closing or self._next > LAST_STREAM
-        head = self._heads.get((path, seconds))
+        head = self._heads.get((path, headers))
         if head is None:
-            head = self._heads[path, seconds] = self._head(path, seconds)
+            head = self._heads[path, headers] = self._head(path, headers)
+        if seconds is not None:
+            # At most eight digits, and a unit.
+            milliseconds, most = ceil(1000 * seconds), 10**8 - 1
+            timeout = f"{milliseconds}m" if milliseconds <= most else f"{min(ceil(seconds), most)}S"
+            head += encode((("grpc-timeout", timeout),))
         self._out += _frame(HEADERS, END_HEADERS, stream, head)
         made = self._streams[stream] = _Stream(self._first_window)
-        made.ends = bool(seconds)
+        made.ends = not more_follows
         made.waits += MESSAGE.pack(0, len(message)) + message
         self._flush(stream, made)
         return stream
@@ -140,22 +159,17 @@ class Http2:
         self._received = received[at:]
         return events
 
-    def _head(self, path: str, seconds: int) -> bytes:
-        # A member that is cut off from the others would have a watch wait for news that it does not get: etcd
-        # is told to end it, as by Kubernetes.
-        ends = ("grpc-timeout", f"{seconds}S") if seconds else ("hasleader", "true")
-        return encode(
-            (
-                (":method", "POST"),
-                (":scheme", self._scheme),
-                (":path", path),
-                (":authority", self._authority),
-                ("te", "trailers"),
-                ends,
-                ("content-type", "application/grpc"),
-                ("user-agent", "podling"),
-            )
-        )
+    def _head(self, path: str, headers: Headers) -> bytes:
+        head = {
+            ":method": "POST",
+            ":scheme": self._scheme,
+            ":path": path,
+            ":authority": self._authority,
+            "te": "trailers",
+            "content-type": "application/grpc",
+            "user-agent": "podling",
+        }
+        return encode((head | dict(headers)).items())
 
     def _hear(self, kind: int, flags: int, stream: int, content: bytes, events: list[Event]) -> None:
         """One frame. Raises ProtocolError, HeaderError, IndexError."""
@@ -213,6 +227,11 @@ class Http2:
             is_compressed, length = MESSAGE.unpack_from(received, at)
             if is_compressed:
                 raise ProtocolError("a message is compressed, which nobody has asked for")
+            if length > self._largest:
+                self.cancel(stream)
+                too_large = f"a message of {length} bytes is larger than {self._largest}"
+                events.append(Ended(stream, RESOURCE_EXHAUSTED, too_large))
+                return
             begin = at + MESSAGE.size
             if len(received) < begin + length:
                 break

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podling.storage.etcd.hpack import HeaderError, decode, encode
-from podling.storage.etcd.http2 import (
+from podling.process.hpack import HeaderError, decode, encode
+from podling.process.http2 import (
     ACK,
     CANCEL,
     CONTINUATION,
@@ -91,9 +91,9 @@ def test_a_question_is_headers_and_a_message_that_ends_them() -> None:
     assert head[:3] == (HEADERS, END_HEADERS, 1)
     found = dict(decode(head[3]))
     assert (found[":method"], found[":scheme"], found[":path"]) == ("POST", "https", PATH)
-    assert (found["te"], found["grpc-timeout"]) == ("trailers", "5S")
+    assert (found["te"], found["grpc-timeout"]) == ("trailers", "5000m")
     assert body == (DATA, END_STREAM, 1, message(b"what"))
-    assert client.ask(PATH, b"more") == 3
+    assert client.ask(PATH, b"more", more_follows=True) == 3
     assert frames(client.take())[1] == (DATA, 0, 3, message(b"more"))
 
 
