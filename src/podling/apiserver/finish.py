@@ -36,7 +36,9 @@ def finish(context: RequestContext, response: Response) -> bool:
         headers.update(context.flow_headers)
     if context.warnings:
         headers["Warning"] = ", ".join(map(warning, bounded(context.warnings)))
-    return isinstance(body, bytes) and (is_restyled(context, response) or is_compressed(context, body))
+    if not isinstance(body, bytes):
+        return False
+    return is_restyled(context, response) or (len(body) > COMPRESS_ABOVE and is_compressed(context))
 
 
 async def rewrite(context: RequestContext, response: Response) -> None:
@@ -51,18 +53,19 @@ async def rewrite(context: RequestContext, response: Response) -> None:
 
 
 def is_restyled(context: RequestContext, response: Response) -> bool:
-    return response.content_type == JSON and (context.wanted.media_type == YAML or is_pretty(context))
-
-
-def is_compressed(context: RequestContext, body: bytes) -> bool:
-    return len(body) > COMPRESS_ABOVE and accepts_gzip(context.request.headers.get("Accept-Encoding", ""))
-
-
-def is_pretty(context: RequestContext) -> bool:
-    """Whether to indent JSON: if the query says `pretty`, or the program shows answers to people."""
+    """Whether JSON is to be YAML, or indented: if the query says `pretty`, or the program shows answers to
+    people."""
+    if response.content_type != JSON:
+        return False
+    if context.wanted.media_type == YAML:
+        return True
     if context.query and (asked := context.query.get("pretty", ("",))[0]):
         return asked in PARSED_AS_TRUE
     return context.request.headers.get("User-Agent", "").startswith(SHOWING)
+
+
+def is_compressed(context: RequestContext) -> bool:
+    return accepts_gzip(context.request.headers.get("Accept-Encoding", ""))
 
 
 def _rewritten(context: RequestContext, response: Response, body: bytes) -> bytes:
@@ -71,7 +74,7 @@ def _rewritten(context: RequestContext, response: Response, body: bytes) -> byte
         response.content_type = YAML
     elif is_restyled(context, response):
         body = msgspec.json.format(body, indent=2)
-    if not is_compressed(context, body):
+    if len(body) <= COMPRESS_ABOVE or not is_compressed(context):
         return body
     response.headers["Content-Encoding"] = "gzip"
     response.headers["Vary"] = "Accept-Encoding"

@@ -216,4 +216,6 @@ def path_segment(value: str) -> list[str]:
 
 def path_segment_prefix(value: str) -> list[str]:
     """As `path_segment`, of what a name begins with."""
+    if "/" not in value and "%" not in value:
+        return []
     return [f"may not contain '{letter}'" for letter in "/%" if letter in value]

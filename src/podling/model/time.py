@@ -42,19 +42,17 @@ class SystemClock:
 
 def rfc3339(moment: datetime) -> str:
     """meta/v1 Time: whole seconds, `2026-01-02T03:04:05Z`."""
-    return f"{_in_utc(moment).isoformat(timespec='seconds')}Z"
+    # Without the offset, which takes longer to leave out than to write.
+    return f"{_in_utc(moment).isoformat('T', 'seconds')[:-6]}Z"
 
 
 def micro_time(moment: datetime) -> str:
     """meta/v1 MicroTime: `2026-01-02T03:04:05.000006Z`."""
-    return f"{_in_utc(moment).isoformat(timespec='microseconds')}Z"
+    return f"{_in_utc(moment).isoformat('T', 'microseconds')[:-6]}Z"
 
 
 def _in_utc(moment: datetime) -> datetime:
-    """Without its time zone, which is longer to write than the time."""
-    if moment.tzinfo is not UTC:
-        moment = moment.astimezone(UTC)
-    return moment.replace(tzinfo=None)
+    return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
 
 
 def parse_time(text: str) -> datetime:

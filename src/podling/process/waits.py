@@ -177,7 +177,7 @@ class Aside:
 
     @property
     def is_here(self) -> bool:
-        return threading.current_thread() is self._thread
+        return self._thread is not None and threading.get_ident() == self._thread.ident
 
     def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
         """Its result. Work whose future is cancelled before it begins is left out."""
@@ -285,7 +285,7 @@ def giving_way(work: Callable[P, T]) -> Callable[P, T]:
 def paced(items: Iterable[T]) -> Iterable[T]:
     """The items; work of `aside` gives way after each PACE of them."""
     # Most objects have none of most things.
-    return _paced(items) if items else ()
+    return _paced(items) if items and is_aside() else items
 
 
 def _paced(items: Iterable[T]) -> Iterator[T]:

@@ -243,6 +243,9 @@ class ResourceCache:
             raise CompactedError(compacted)
         past = {} if revision is None else self._past(prefix, revision)
         at = self.revision if revision is None else revision
+        if not self._entries and not past:
+            # Of most kinds that admission asks for there is nothing.
+            return Selection([], at, False, 0)
         entries = self._with_past(past, prefix, after) if past else self._from(prefix, after)
         if not limit:
             return Selection(list(entries), at, False, 0)

@@ -116,6 +116,10 @@ class Chain:
             for plugin in plugins:
                 await plugin.admit(attributes, new, old)
 
+    def settles(self, target: str, operation: Operation) -> bool:
+        """Whether there is anything to decide of such a write."""
+        return bool(self._settling(target, operation))
+
     async def settle(self, attributes: Attributes, new: Any, old: Any) -> None:
         for plugin in self._settling(attributes.target, attributes.operation):
             await plugin.admit(attributes, new, old)

@@ -138,6 +138,9 @@ class Priority:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
+        self._changes = -1
+        self._standing: PriorityClass | None = None
+        """The default as of then."""
 
     async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
         """Raises StatusError 403."""
@@ -185,8 +188,12 @@ class Priority:
         spec.priority, spec.preemption_policy = priority, policy
 
     def _default(self) -> PriorityClass | None:
-        defaults = [one for one in self._objects.all(PriorityClass) if one.global_default]
-        return min(defaults, key=lambda one: one.value, default=None)
+        changes = self._objects.changes(PriorityClass)
+        if changes != self._changes:
+            defaults = [one for one in self._objects.all(PriorityClass) if one.global_default]
+            self._standing = min(defaults, key=lambda one: one.value, default=None)
+            self._changes = changes
+        return self._standing
 
 
 class ServiceAccountPlugin:

@@ -266,6 +266,8 @@ def updated(
     taken, removed = changes
     if not taken and not removed:
         return list(entries)
+    if not entries:
+        return [_entry(writer, UPDATE, taken, rfc3339(now))] if taken else []
     updates = (entry for entry in entries if entry.operation == UPDATE)
     same = (e for e in updates if (e.manager, e.api_version, e.subresource) == writer)
     mine = next(same, None)

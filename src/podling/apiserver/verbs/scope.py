@@ -147,7 +147,8 @@ class RequestAdmission(msgspec.Struct, frozen=True):
         await self.scope.chain.admit(self._attributes(new, old), new, old)
 
     async def settle(self, new: Any, old: Any) -> None:
-        await self.scope.chain.settle(self._attributes(new, old), new, old)
+        if self.scope.chain.settles(self.scope.target, self.operation):
+            await self.scope.chain.settle(self._attributes(new, old), new, old)
 
     async def validate(self, new: Any, old: Any) -> None:
         if new is not None:

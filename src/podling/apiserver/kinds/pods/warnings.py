@@ -211,9 +211,10 @@ def _warn_of_spec(spec: PodSpec, annotations: Mapping[str, str], root: str) -> I
     if annotations:
         yield from _warn_of_annotations(annotations, spec, f"{root}metadata.annotations")
     yield from warn_of_volumes(spec.volumes, f"{path}.volumes")
-    yield from _warn_of_duplicates((alias.ip for alias in spec.host_aliases), f"{path}.hostAliases", "ip")
-    secrets = [secret.name for secret in spec.image_pull_secrets]
-    yield from _warn_of_duplicates(secrets, f"{path}.imagePullSecrets", "name")
+    if aliases := spec.host_aliases:
+        yield from _warn_of_duplicates((alias.ip for alias in aliases), f"{path}.hostAliases", "ip")
+    if secrets := [secret.name for secret in spec.image_pull_secrets]:
+        yield from _warn_of_duplicates(secrets, f"{path}.imagePullSecrets", "name")
     for i, secret in enumerate(secrets):
         if not secret:
             yield f'{path}.imagePullSecrets[{i}].name: invalid empty name ""'
@@ -251,7 +252,7 @@ def warn_of_fractions(
     amounts: Mapping[str, Quantity], path: str, of: Iterable[str] = _BYTES
 ) -> Iterator[str]:
     """`of`: the resources that are bytes."""
-    for name in of:
+    for name in of if amounts else ():
         amount = amounts.get(name)
         if amount is not None and amount.nanos % _ONE:
             yield f'{path}[{name}]: fractional byte value "{amount}" is invalid, must be an integer'
