@@ -1,0 +1,28 @@
+"""What `docs/workloads.md` promises is shown by tests, and by stories of these, that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = (ROOT / "docs/workloads.md").read_text()
+ROWS = re.findall(r"^\| (?!promise|---)(.*) \|$", DOCUMENT, re.MULTILINE)
+SHOWN = re.compile(r"`(test_\w+)`(?: \[([^\]]*)\])?")
+"""A test, and its stories."""
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[:40])
+def test_every_promise_is_shown_by_tests_that_exist(row: str) -> None:
+    promise, shown = row.split(" | ")
+    assert promise
+    for of_file in shown.split("; "):
+        file, tests = of_file.split(": ", 1)
+        text = (ROOT / "tests" / file.strip("`")).read_text()
+        assert SHOWN.findall(tests) and not SHOWN.sub("", tests).strip(", ")
+        for name, stories in SHOWN.findall(tests):
+            assert re.search(rf"^(?:async )?def {name}\(", text, re.MULTILINE), (file, name)
+            for story in filter(None, stories.split(", ")):
+                assert f'"{story}"' in text, (file, story)
