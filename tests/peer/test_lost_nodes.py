@@ -54,8 +54,9 @@ NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 LIVES = "lives"
 """The label of nodes whose leases are renewed."""
-LOOKS = 400
-"""A tenth of a second apart: Kubernetes collects pods every twenty seconds."""
+LOOKS = 1200
+"""A tenth of a second apart: Kubernetes collects pods every twenty seconds, and those of a node that is gone
+when it has been for forty."""
 UNREACHABLE = "node.kubernetes.io/unreachable"
 HASH = re.compile(r"\bwork-[bcdfghjklmnpqrstvwxz2456789]{6,10}\b|(?<='controller-revision-hash': ')\w+")
 ENDED = "Cancelling deletion of Pod evicted/done"
@@ -222,6 +223,13 @@ def gone(*names: str) -> Step:
     return step
 
 
+def removed(name: str) -> Step:
+    def step(asking: Asking, ns: str) -> None:
+        sent(asking, "DELETE", f"{NODES}/{ns}-{name}", {})
+
+    return step
+
+
 def sick(name: str) -> Step:
     """Its kubelet says so."""
 
@@ -283,6 +291,15 @@ STORIES: dict[str, Sequence[Step]] = {
         together(speaks("a"), daemons_to(revisionHistoryLimit=4)),
     ],
     "not-ready": [together(node("a"), pod("soon", "a", 1)), sick("a"), leaves("soon")],
+    "removed": [
+        together(
+            node("a"),
+            pod("p", "a"),
+            pod("held", "a"),
+            changed("pods", "held", metadata={"finalizers": ["example.com/held"]}),
+        ),
+        together(removed("a"), gone("p"), leaves("held")),
+    ],
     # So that not all are lost at once.
     "others": [together(*map(node, "abcde"))],
 }
