@@ -36,6 +36,17 @@ GENERATED = [
     ("clusterrolebinding NAME --clusterrole=view --user=ann --group=g", "clusterrolebinding", ".subjects"),
     ("configmap NAME --from-literal=a=b --from-file=f=FILE", "configmap", ".data.f"),
     ("configmap NAME --from-env-file=FILE", "configmap", ".data.KEY"),
+    (
+        "cronjob NAME --image=podling.test/busybox:1 --schedule='0 0 1 1 *' -- true",
+        "cronjob",
+        ".spec.jobTemplate.spec.template.spec.containers[*].command",
+    ),
+    ("deployment NAME --image=podling.test/busybox:1 --replicas=0", "deployment", ".spec.selector"),
+    (
+        "job NAME --image=podling.test/busybox:1 -- true",
+        "job",
+        ".spec.template.spec.containers[*].command",
+    ),
     ("namespace NAME", "namespace", ".status.phase"),
     ("poddisruptionbudget NAME --min-available=1 --selector=a=b", "pdb", ".spec.minAvailable"),
     ("poddisruptionbudget NAME --max-unavailable=30% --selector=a=b", "pdb", ".spec.maxUnavailable"),
