@@ -30,6 +30,9 @@ LONGEST_IDLE = 60.0
 request is on its way."""
 LONGEST_UNASKED = 10.0
 """Seconds of a connection without a request: kube-apiserver closes it after 32."""
+MOST_DIALLED = 16
+"""Connections that are being made at a time. A burst of requests that each made its own would keep a busy
+server, and its client, with handshakes until none of them is done in time."""
 PIECE = 256 * 1024
 MOST = 1024**3
 """Bytes of an answer that is kept as a whole: as many as a list of 300,000 pods."""
@@ -141,6 +144,7 @@ class HttpsTransport:
         self._wire = wire
         self._deadline = deadline
         self._idle: list[Connection] = []
+        self._dials = asyncio.Semaphore(MOST_DIALLED)
         self._reserved: list[Reserved] = []
         self._first: tuple[str, Connection] | None = None
         if first is not None:
@@ -262,13 +266,15 @@ class HttpsTransport:
         return connection
 
     async def _connection(self, tls: ssl.SSLContext) -> Connection:
-        while self._idle:
-            kept = self._idle.pop()
-            if kept.tls is tls and kept.is_fresh():
-                return kept
-            kept.close()
-        loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(PIECE, loop)
-        protocol = asyncio.StreamReaderProtocol(reader)
-        transport = await dial(self._wire.route(self._url), tls, lambda: protocol)
+        async with self._dials:
+            # Looked for once it is this request's turn: another may have been answered meanwhile.
+            while self._idle:
+                kept = self._idle.pop()
+                if kept.tls is tls and kept.is_fresh():
+                    return kept
+                kept.close()
+            loop = asyncio.get_running_loop()
+            reader = asyncio.StreamReader(PIECE, loop)
+            protocol = asyncio.StreamReaderProtocol(reader)
+            transport = await dial(self._wire.route(self._url), tls, lambda: protocol)
         return Connection(OfStreams(reader, asyncio.StreamWriter(transport, protocol, reader, loop)), tls)

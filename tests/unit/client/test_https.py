@@ -7,13 +7,14 @@ import gzip
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from podling.client import https
 from podling.client.dial import dial
-from podling.client.https import HttpsTransport
+from podling.client.https import MOST_DIALLED, HttpsTransport
 from podling.client.login import StandingLogin
 from podling.client.route import Route
 from podling.client.tls import Pair, Trust, client_tls
@@ -133,6 +134,36 @@ async def test_many_streams_leave_room_for_requests() -> None:
             await asyncio.wait_for(open_streams.acquire(), 10)
         for task in following:
             task.cancel()
+
+
+async def test_a_burst_of_requests_makes_few_connections_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for its turn takes one that is free by then."""
+    dialled = at_a_time = most = 0
+
+    async def counted(*arguments: Any) -> asyncio.Transport:
+        nonlocal dialled, at_a_time, most
+        dialled, at_a_time = dialled + 1, at_a_time + 1
+        most = max(most, at_a_time)
+        try:
+            return await dial(*arguments)
+        finally:
+            at_a_time -= 1
+
+    monkeypatch.setattr(https, "dial", counted)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+            try:
+                await reader.readuntil(b"\r\n\r\n")
+            except asyncio.IncompleteReadError:
+                return
+
+    async with transport(serve) as made, asyncio.TaskGroup() as tasks:
+        asked = [tasks.create_task(made.request("GET", "/readyz", {}, None)) for _ in range(400)]
+    assert {task.result()[0] for task in asked} == {200}
+    assert most == MOST_DIALLED
+    assert dialled < 200
 
 
 async def test_what_unpacks_to_more_than_is_kept_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
