@@ -27,6 +27,12 @@ from podling.process.http2 import (
     Ready,
 )
 
+NAMES = (
+    *("OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS"),
+    *("PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE"),
+    *("UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"),
+)
+"""Of gRPC's codes, by their numbers."""
 PONG_WITHIN = 5.0
 """Seconds."""
 Dial = Callable[[Callable[[], asyncio.Protocol]], Awaitable[object]]
@@ -39,6 +45,7 @@ class StatusError(Exception):
     def __init__(self, code: int, why: str) -> None:
         super().__init__(why or f"code {code} of gRPC")
         self.code = code
+        self.name = NAMES[code] if code < len(NAMES) else "UNKNOWN"
 
 
 class Peer:

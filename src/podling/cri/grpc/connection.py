@@ -25,12 +25,6 @@ _CONNECTED_WITHIN = 5.0
 _LARGEST_ANSWER = 64 * 1024 * 1024
 _NOT_YET = "server is not initialized yet"
 """containerd's answer (without a code of its own) while it loads its state after a start."""
-_CODES = (
-    *("OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS"),
-    *("PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE"),
-    *("UNIMPLEMENTED", "INTERNAL", UNAVAILABLE, "DATA_LOSS", "UNAUTHENTICATED"),
-)
-"""gRPC's, by their numbers."""
 
 
 class Connection:
@@ -101,5 +95,4 @@ class Stream(Generic[Answer]):
 def _fault(error: StatusError | DecodeError) -> RuntimeFault:
     if isinstance(error, DecodeError):
         return RuntimeFault("INTERNAL", f"what it says cannot be read: {error}")
-    code = _CODES[error.code] if error.code < len(_CODES) else "UNKNOWN"
-    return RuntimeFault(UNAVAILABLE if _NOT_YET in str(error) else code, str(error))
+    return RuntimeFault(UNAVAILABLE if _NOT_YET in str(error) else error.name, str(error))

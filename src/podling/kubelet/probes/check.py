@@ -23,13 +23,15 @@ from yarl import URL
 from podling.cri.interface import Runtime, RuntimeFault
 from podling.kubelet.pod.containers import rpc_text
 from podling.model.types.container import EphemeralContainerCommon, HTTPGetAction, Probe, TCPSocketAction
-from podling.process.grpc import Peer, StatusError
-from podling.process.http2 import DEADLINE_EXCEEDED, UNAVAILABLE, UNIMPLEMENTED
+from podling.process.grpc import Link, Peer, StatusError
+from podling.process.http2 import DEADLINE_EXCEEDED, UNIMPLEMENTED
 
 OUTPUT_LIMIT = 10 * 1024
 LAST_PORT = 65535
 
 METHOD = "/grpc.health.v1.Health/Check"
+RECONNECT = 1.0
+"""Seconds between attempts to connect, within the timeout of a probe."""
 SERVING = 1
 _STATUSES = {0: "UNKNOWN", SERVING: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNKNOWN"}
 
@@ -118,33 +120,41 @@ def address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+async def _linked(peer: Peer) -> Link:
+    """Once it takes a connection: a server may be about to listen."""
+    while True:
+        try:
+            return await peer.link()
+        except StatusError:
+            await asyncio.sleep(RECONNECT)
+
+
 async def check_grpc(host: str, port: int, service: str, timeout: int, user_agent: str) -> Outcome:
     """Ask the gRPC health service."""
-    target = address(host, port)
-    loop = asyncio.get_running_loop()
+    target, loop = address(host, port), asyncio.get_running_loop()
     peer = Peer(target, lambda link: loop.create_connection(link, host, port), connects_within=timeout)
     # The request has one string and the response one number, both in field 1. On the wire these are the
     # well-known wrapper messages, so no generated code is needed.
     asked = StringValue(value=service).SerializeToString()
     try:
-        async with asyncio.timeout(timeout):
-            link = await peer.link()
-            told = await link.ask(METHOD, asked, (("user-agent", user_agent),), seconds=timeout)
+        try:
+            async with asyncio.timeout(timeout):
+                link = await _linked(peer)
+        except TimeoutError:
+            why = f'"{target}" within {timeout}s: context deadline exceeded'
+            return Outcome(False, f"timeout: failed to connect service {why}")
+        told = await link.ask(METHOD, asked, (("user-agent", user_agent),), seconds=timeout)
         answer = Int32Value.FromString(told).value
-    except TimeoutError:
-        return Outcome(False, f"timeout: health rpc did not complete within {timeout}s")
     except StatusError as error:
-        cause = error.__cause__
-        said = dial_failure(host, port, cause) if isinstance(cause, OSError) else str(error)
         messages = {
             UNIMPLEMENTED: (
                 "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): "
-                f"{said}"
+                f"{error}"
             ),
-            UNAVAILABLE: f'error: failed to connect service "{target}": {said}',
             DEADLINE_EXCEEDED: f"timeout: health rpc did not complete within {timeout}s",
         }
-        return Outcome(False, messages.get(error.code, f"error: health rpc probe failed: {said}"))
+        failed = f"error: health rpc probe failed: {rpc_text(RuntimeFault(error.name, str(error)))}"
+        return Outcome(False, messages.get(error.code, failed))
     except DecodeError as error:
         return Outcome(False, f"error: health rpc probe failed: {error}")
     finally:

@@ -148,7 +148,11 @@ async def test_a_host_that_cannot_be(served: Served) -> None:
     [
         ("good", True, ""),
         ("bad", False, 'service unhealthy (responded with "NOT_SERVING")'),
-        ("none", False, "error: health rpc probe failed: no such service"),
+        (
+            "none",
+            False,
+            "error: health rpc probe failed: rpc error: code = NotFound desc = no such service",
+        ),
         ("slow", False, "timeout: health rpc did not complete within 1s"),
     ],
 )
@@ -177,9 +181,26 @@ async def test_grpc(service: str, success: bool, message: str) -> None:
 
 
 async def test_grpc_of_what_does_not_speak_it(served: Served) -> None:
-    outcome = await ask(Probe(grpc=GRPCAction(port=free_port())), timeout=1)
-    assert not outcome.success
-    assert outcome.message.startswith("error: failed to connect service ")
+    """One that refuses connections is taken for one that may come, as one is that speaks HTTP/1."""
+    for port in (free_port(), served.port):
+        place = f'"{HOST}:{port}"'
+        assert await ask(Probe(grpc=GRPCAction(port=port)), timeout=0) == (
+            False,
+            f"timeout: failed to connect service {place} within 0s: context deadline exceeded",
+        )
+
+
+async def test_grpc_of_a_server_that_is_about_to_listen(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, port = grpc.aio.server(), free_port()
+
+    async def come(seconds: float) -> None:
+        server.add_insecure_port(f"{HOST}:{port}")
+        await server.start()
+
+    monkeypatch.setattr(asyncio, "sleep", come)
+    outcome = await ask(Probe(grpc=GRPCAction(port=port)), timeout=10)
+    await server.stop(0)
+    assert "does not implement the grpc health protocol" in outcome.message
 
 
 COMMANDS = {
