@@ -1,4 +1,4 @@
-"""What `docs/workloads.md` promises is shown by tests, and by stories of these, that exist."""
+"""What the pages of promises say is shown by tests, and by stories of these, that exist."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = (ROOT / "docs/workloads.md").read_text()
-ROWS = re.findall(r"^\| (?!promise|---)(.*) \|$", DOCUMENT, re.MULTILINE)
+PAGES = ("access", "workloads")
 SHOWN = re.compile(r"`(test_\w+)`(?: \[([^\]]*)\])?")
 """A test, and its stories."""
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[:40])
+def rows(page: str) -> list[str]:
+    text = (ROOT / f"docs/{page}.md").read_text()
+    found = re.findall(r"^\| (?!promise|---)(.*) \|$", text, re.MULTILINE)
+    assert found, page
+    return found
+
+
+@pytest.mark.parametrize("row", [row for page in PAGES for row in rows(page)], ids=lambda row: row[:40])
 def test_every_promise_is_shown_by_tests_that_exist(row: str) -> None:
     promise, shown = row.split(" | ")
     assert promise
