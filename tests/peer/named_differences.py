@@ -52,6 +52,16 @@ UNREADABLE = Unasked(
     "Kubernetes stores them in a template as they are, and then cannot tell who manages anything",
     ("spec.jobTemplate.metadata.managedFields[0].fieldsV1", "spec.metadata.managedFields[0].fieldsV1"),
 )
+EMPTY_BUNDLE = Unasked(
+    "empty or absent",
+    "of webhooks alone Kubernetes counts it as a change when a caBundle that was left out is empty now",
+    ("caBundle",),
+)
+MINUS_ZERO = Unasked(
+    "the spelling of a number",
+    "in a list of bytes -0 is no number to Kubernetes; podling has read it as 0 before it knows of bytes",
+    ("-0", "-0.0"),
+)
 AUTHENTICATION = Unasked(
     "words of a configuration",
     "for these Kubernetes looks before and after it reads the rest, tells a path from elsewhere, or shows "
@@ -84,6 +94,8 @@ UNASKED = (
     SETTLED,
     OWN_FIELDS,
     UNREADABLE,
+    EMPTY_BUNDLE,
+    MINUS_ZERO,
     AUTHENTICATION,
     AUTHORIZATION,
     BAD_PATHS,
@@ -225,7 +237,7 @@ NAMED = (
         r".*(cannot unmarshal|json parse error|unexpected GroupVersion|in scheme|unknown conversion).*"
         r"|.*(parsing time|illegal base64|quantities must match|unable to parse quantity|cannot parse).*"
         r"|the object provided is unrecognized .*|error decoding YAML: .*|Invalid JSON Patch|json: .*"
-        r"|.*(cannot convert (int64|float64|bool) to |unrecognized type: (int|string|bool)).*"
+        r"|.*(cannot convert (int64|float64|bool) to |unrecognized type: (u?int|string|bool)).*"
         r"|.*(cannot restore|unable to convert unstructured object).*"
         r"|(error decoding patch: )?(unexpected end of JSON input|invalid character .*)"
         r"|unknown patch type: .*|The order in patch list:.*",

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from peer.named_differences import OWN_FIELDS, SETTLED, UNREADABLE, unnamed
+from peer.named_differences import EMPTY_BUNDLE, OWN_FIELDS, SETTLED, UNREADABLE, unnamed
 from peer.openapi_facts import REF, level
 from peer.sequence import APPLY, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Ask, Compared, differences, shown
 from peer.server import Server
@@ -63,7 +63,8 @@ class Making:
         needed = {name for name in schema.get("required", ()) if name in fields}
         if depth < DEEPEST:
             needed |= set(random.sample(sorted(fields), min(len(fields), random.randint(0, 2))))
-        return {name: self.of(fields[name], depth + 1) for name in sorted(needed)}
+        made = {name: self.of(fields[name], depth + 1) for name in sorted(needed)}
+        return {name: value for name, value in made.items() if value != "" or name not in EMPTY_BUNDLE.what}
 
     def change(self, schema: Schema, without: tuple[str, ...] = ()) -> tuple[tuple[str, ...], Any]:
         """The way to a field, and its value."""

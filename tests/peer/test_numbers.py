@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from peer.named_differences import unnamed
+from peer.named_differences import MINUS_ZERO, unnamed
 from peer.sequence import APPLY, MERGE_PATCH, STRATEGIC_PATCH, Ask, Compared, differences, shown
 from peer.server import Server
 
@@ -76,6 +76,10 @@ FIELDS = {
         "/api/v1/namespaces/{ns}/configmaps",
         '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"a":%s}}',
     ),
+    "byte": Field(
+        "/api/v1/namespaces/{ns}/configmaps",
+        '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"binaryData":{"a":[1,%s]}}',
+    ),
     "bool": Field(
         "/api/v1/namespaces/{ns}/configmaps",
         '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"immutable":%s}',
@@ -137,6 +141,8 @@ def asked(field: Field, form: str) -> Iterator[Ask]:
     if form in ("merged", "patched"):
         yield Ask("POST", field.items, json.loads(field.body % "null"))
     for number in SHORT if "limits" in field.body else NUMBERS:
+        if "binaryData" in field.body and number in MINUS_ZERO.what:
+            continue
         method, target = ("POST", field.items) if form in ("JSON", "YAML") else ("PATCH", item)
         query = "?dryRun=All" + ("&fieldManager=m" if form == "applied" else "")
         sent = (field.body % number).encode()

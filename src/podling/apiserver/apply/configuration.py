@@ -28,6 +28,7 @@ from podling.apiserver.apply.schema import (
     struct_of,
 )
 from podling.model.codec.fields import Shape
+from podling.model.codec.quoting import go_type
 from podling.model.errors import bad_request
 from podling.process.waits import paced
 
@@ -46,18 +47,6 @@ SCALAR_TYPES = {
     "numeric": ("int64", "float64"),
     "any scalar": ("string", "bool", "int64", "float64"),
 }
-GO_TYPES = {
-    bool: "bool",
-    int: "int64",
-    float: "float64",
-    str: "string",
-    list: "[]interface {}",
-    dict: "map[string]interface {}",
-}
-
-
-def go_type(value: Any) -> str:
-    return GO_TYPES.get(type(value), "<nil>")
 
 
 def go_syntax(value: Any) -> str:

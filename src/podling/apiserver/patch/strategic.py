@@ -5,7 +5,7 @@ The patch strategy and the merge key of a list come from its type. The patch may
 
     $patch: replace | delete               replaces or empties the map, or deletes the list item, that has it
     $retainKeys: [...]                     all other keys of the map are removed
-    $deleteFromPrimitiveList/FIELD: [...]  these items are removed from a list of scalars
+    $deleteFromPrimitiveList/FIELD: [...]  these items are removed from a list of scalars; for null, the list
     $setElementOrder/FIELD: [...]          these items take this order; the others stay among them
 
 A null removes a field. Neither the document nor the patch is changed.
@@ -16,10 +16,13 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
 
 from podling.model.codec.fields import Shape, fields_of
-from podling.model.errors import bad_request, unfit_patch
+from podling.model.codec.quoting import GO_TYPES, go_type, go_value
+from podling.model.errors import bad_request
 
 DIRECTIVE = "$patch"
 RETAIN_KEYS = "$retainKeys"
@@ -28,6 +31,7 @@ SET_ORDER = "$setElementOrder/"
 DIRECTIVES = (DIRECTIVE, RETAIN_KEYS, DELETE_FROM, SET_ORDER)
 """How their names begin."""
 
+T = TypeVar("T", dict[str, Any], list[Any])
 Map = dict[str, Any]
 
 
@@ -72,8 +76,7 @@ def lookup_of(shape: Shape) -> Lookup:
 
 
 def strategic_merge_patch(document: Map, patch: Any, lookup: Lookup) -> Map:
-    """`document` with `patch` merged in. Raises StatusError: 400 for a malformed patch, 422 for one that
-    contradicts itself."""
+    """`document` with `patch` merged in. Raises StatusError 400 for a malformed patch."""
     if not isinstance(patch, dict):
         raise bad_request("a strategic merge patch is a JSON object")
     return _merge_map(document, patch, lookup)
@@ -94,9 +97,13 @@ def _merge_map(original: Map, patch: Map, lookup: Lookup) -> Map:
         patch = _merge_in_order(result, patch, key, lookup)
     for key, value in patch.items():
         if key.startswith(DELETE_FROM):
-            gone, name = {_identity(item, "") for item in _list(value, key)}, key.removeprefix(DELETE_FROM)
-            if isinstance(result.get(name), list):
-                result[name] = [item for item in result[name] if _identity(item, "") not in gone]
+            name = key.removeprefix(DELETE_FROM)
+            if value is None:
+                result.pop(name, None)
+            elif isinstance(found := result.get(name), list) and isinstance(value, list):
+                _check_alike(found, value)
+                gone = {_identity(item, "") for item in value}
+                result[name] = [item for item in found if _identity(item, "") not in gone]
         elif value is None:
             result.pop(key, None)
         elif _is_directed(value) and not isinstance(result.get(key), dict):
@@ -109,10 +116,10 @@ def _merge_map(original: Map, patch: Map, lookup: Lookup) -> Map:
 def _retained(original: Map, patch: Map) -> Map:
     if RETAIN_KEYS not in patch:
         return dict(original)
-    keep = {key for key in _list(patch[RETAIN_KEYS], RETAIN_KEYS) if isinstance(key, str)}
-    for key in patch:
-        if not key.startswith("$") and key not in keep:
-            raise unfit_patch(f"{RETAIN_KEYS} does not list {key}, which the patch sets")
+    named = patch[RETAIN_KEYS]
+    keep = {key for key in named if isinstance(key, str)} if isinstance(named, list) else None
+    if keep is None or not keep.issuperset(key for key in patch if not key.startswith("$")):
+        raise bad_request("invalid patch format of retainKeys")
     return {key: value for key, value in original.items() if key in keep}
 
 
@@ -140,11 +147,12 @@ def _taken(value: Any, *, in_list: bool = False) -> Any:
 
 
 def _is_directed(value: Any) -> bool:
-    return isinstance(value, dict) and DIRECTIVE in value
+    return isinstance(value, dict) and value.get(DIRECTIVE) is not None
 
 
 def _merged_items(original: list[Any], patch: list[Any], field: Field) -> tuple[list[Any], list[Any]]:
     """The merged items of two lists, not yet in order, and the items of the patch that are not directives."""
+    _check_alike(original, patch)
     if not field.merge_key:
         return list({_identity(item, ""): item for item in [*original, *patch]}.values()), patch
     items = [item for item in patch if not (isinstance(item, dict) and DIRECTIVE in item)]
@@ -152,6 +160,8 @@ def _merged_items(original: list[Any], patch: list[Any], field: Field) -> tuple[
     if any(item[DIRECTIVE] == "replace" for item in directed):
         return items, items
     for item in directed:
+        if item[DIRECTIVE] == "merge":
+            raise bad_request("merging lists cannot yet be specified in the patch")
         if item[DIRECTIVE] != "delete":
             raise bad_request(f"unknown patch type [{item[DIRECTIVE]}] in list")
     gone = {_identity(item, field.merge_key) for item in directed}
@@ -174,23 +184,23 @@ def _merge_in_order(result: Map, patch: Map, directive: str, lookup: Lookup) -> 
     without that list and the directive."""
     key = directive.removeprefix(SET_ORDER)
     rest = {name: value for name, value in patch.items() if name not in (key, directive)}
-    order = _list(patch[directive], directive)
-    original, items, field = result.get(key), patch.get(key), lookup(key)
+    order = _expect(list, patch[directive])
+    original, field = result.get(key), lookup(key)
     known: list[Any] = original if isinstance(original, list) else []
-    if isinstance(items, list):
+    merged = known
+    if key in patch:
+        items = _expect(list, patch[key])
         names = [
             _identity(item, field.merge_key)
             for item in items
             if not (isinstance(item, dict) and DIRECTIVE in item)
         ]
         places = iter([_identity(item, field.merge_key) for item in order])
-        if not all(name in places for name in names):
+        if order and not all(name in places for name in names):
             raise bad_request(f"the order in patch list {key} doesn't match {SET_ORDER}{key} list")
         merged = _merged_items(known, items, field)[0] if known else _taken(items)
-    elif key in patch:
-        return {**rest, key: items}
-    else:
-        merged = known
+    elif known and order and field.merge_key and not isinstance(order[0], dict):
+        raise bad_request("value for key 0 is not a map")
     if known or key in patch:
         result[key] = _arrange(merged, order, known, field.merge_key)
     return rest
@@ -227,16 +237,26 @@ def _by(positions: dict[Any, int]) -> Callable[[tuple[Any, Any]], int]:
 
 
 def _identity(item: Any, merge_key: str) -> Any:
-    if merge_key:
-        if not isinstance(item, dict) or merge_key not in item:
-            raise bad_request(f"map: {item} does not contain declared merge key: {merge_key}")
-        item = item[merge_key]
-    if isinstance(item, dict | list):
-        raise bad_request(f"{item} cannot be told apart from other items of its list")
-    return item
+    """What an item is told by from others of its list: its name, or itself."""
+    if not merge_key:
+        if isinstance(item, dict | list):
+            raise bad_request(f"{go_value(item)} cannot be told apart from other items of its list")
+        return item
+    if merge_key not in _expect(dict, item):
+        raise bad_request(f"map: {go_value(item)} does not contain declared merge key: {merge_key}")
+    name = item[merge_key]
+    return msgspec.json.encode(name) if isinstance(name, dict | list) else name
 
 
-def _list(value: Any, directive: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise bad_request(f"the value of {directive} is a list")
-    return value
+def _check_alike(original: list[Any], patch: list[Any]) -> None:
+    """Items of two types cannot be merged; null is of a type of its own."""
+    if len({type(item) for item in (*original, *patch)}) > 1:
+        lists = f"[{go_value(original)} {go_value(patch)}]"
+        raise bad_request(f"list element types are not identical: {lists}")
+
+
+def _expect(kind: type[T], value: Any) -> T:
+    if isinstance(value, kind):
+        return value
+    found = "%!s(<nil>)" if value is None else go_type(value)
+    raise bad_request(f"expected a {GO_TYPES[kind]}, but received a {found}")

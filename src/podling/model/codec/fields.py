@@ -27,7 +27,12 @@ ACRONYMS = frozenset(_ACRONYMS.split())
 """Words that Kubernetes writes in capitals unless they begin the name. A plural s stays small (`hostIPs`)."""
 TOLD_EMPTY = "told_empty"
 """Where a part keeps which fields were sent empty."""
-INTEGER_BITS = {"int32": 32, "int64": 64}
+INTEGERS = {
+    "int32": range(-(1 << 31), 1 << 31),
+    "int64": range(-(1 << 63), 1 << 63),
+    "uint8": range(1 << 8),
+}
+"""What integers of each format hold."""
 
 
 def wire_name(attribute: str) -> str:

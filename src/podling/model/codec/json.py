@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from podling.model.codec.fields import (
-    INTEGER_BITS,
+    INTEGERS,
     TOLD_EMPTY,
     FieldInfo,
     Shape,
@@ -393,6 +393,10 @@ def _fit_scalar(data: Any, shape: Shape, place: _Place) -> Any:
     if type_ is msgspec.Raw:
         return msgspec.Raw(msgspec.json.encode(data, enc_hook=float))
     data = float(data) if isinstance(data, _Spelt) else data
+    if type_ is bytes and place.field and isinstance(data, list):
+        # Go reads a list of numbers, too.
+        byte = place._replace(field=msgspec.structs.replace(place.field, format="uint8"))
+        return bytes([0 if each is None else _expect(each, int, Shape(int), byte) for each in data])
     if type_ is bytes:
         return _fit_base64(_expect(data, str, shape, place))
     if type_ == int | float:
@@ -419,8 +423,7 @@ def _expect(data: Any, python_type: type[Any], wanted: Shape, place: _Place) -> 
     if type(data) is python_type:
         if python_type is not int:
             return data
-        most = 1 << (INTEGER_BITS[place.format] - 1)
-        if -most <= data < most:
+        if data in INTEGERS[place.format]:
             return data
     if python_type is float and type(data) is int:
         return data

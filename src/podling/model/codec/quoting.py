@@ -1,10 +1,40 @@
-"""Text as Go quotes it, for messages in its words."""
+"""Text as Go quotes it, and plain data as Go prints it, for messages in its words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 _ESCAPED = {letter: f"\\{name}" for letter, name in zip('"\\\a\b\f\n\r\t\v', '"\\abfnrtv', strict=True)}
+
+
+GO_TYPES = {
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    str: "string",
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+}
+
+
+def go_type(value: Any) -> str:
+    """As `%T` of Go shows plain data."""
+    return GO_TYPES.get(type(value), "<nil>")
+
+
+def go_value(value: Any) -> str:
+    """As `%v` of Go shows plain data."""
+    match value:
+        case None:
+            return "<nil>"
+        case bool():
+            return str(value).lower()
+        case list():
+            return f"[{' '.join(map(go_value, value))}]"
+        case dict():
+            return f"map[{' '.join(f'{name}:{go_value(below)}' for name, below in sorted(value.items()))}]"
+    return str(value)
 
 
 def quoted(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from podling.model.codec.fields import INTEGER_BITS, FieldInfo, Shape, fields_of, shape_of
+from podling.model.codec.fields import INTEGERS, FieldInfo, Shape, fields_of, shape_of
 from podling.model.codec.json import decode_data, decode_sent
 from podling.model.errors import StatusError
 
@@ -39,14 +39,21 @@ def _converted(data: Any, shape: Shape, field: FieldInfo | None = None) -> Any:
         return {name: _converted(value, shape.item, field) for name, value in data.items()}
     if isinstance(data, list) and shape.holds is list and shape.item:
         return [_converted(each, shape.item, field) for each in data]
-    if type(data) not in (int, float) or shape.type not in (int, int | str):
+    if isinstance(data, list) and shape.type is bytes:
+        return [_wrapped(each, INTEGERS["uint8"]) for each in data]
+    if shape.type is int:
+        return _wrapped(data, INTEGERS[(field and field.format) or "int32"])
+    return _wrapped(data) if shape.type == int | str else data
+
+
+def _wrapped(data: Any, holds: range | None = None) -> Any:
+    """The lowest bits of a number, where what `holds` it is of some bits."""
+    if type(data) not in (int, float):
         return data
     whole = data if isinstance(data, int) and _LEAST <= data < _MOST else _truncated(float(data))
-    if whole is None or shape.type is not int:
+    if whole is None or holds is None:
         return data if whole is None else whole
-    bits = INTEGER_BITS[(field and field.format) or "int32"]
-    half = 1 << (bits - 1)
-    return (whole + half) % (1 << bits) - half
+    return (whole - holds.start) % (holds.stop - holds.start) + holds.start
 
 
 def _truncated(number: float) -> int | None:

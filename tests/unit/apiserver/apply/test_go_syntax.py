@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from podling.apiserver.apply.configuration import go_syntax, go_type
+from podling.apiserver.apply.configuration import go_syntax
+from podling.model.codec.quoting import go_type
 
 
 @pytest.mark.parametrize(
