@@ -13,7 +13,6 @@ from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done, there_is_done
 from podling.controllers.endpoints import SERVICE_LABEL
-from podling.model.codec import json
 from podling.model.rules.addresses import family, first_address
 from podling.model.rules.service_endpoints import API_NAMESPACE, API_SERVICE
 from podling.model.types.core import Namespace
@@ -69,9 +68,9 @@ class Servers:
 
 class KubernetesService:
     """The service `kubernetes` and its endpoints, once its namespace and a range for its address exist: the
-    first address of `cidr`. Anything else that is written into the service is corrected, the server's port
-    only the first time: servers that were told different ports would write in turns. (Kubernetes 1.36 makes
-    the service and corrects nothing.)"""
+    first address of `cidr`. The service is made where there is none; what is written into it stays, as in
+    Kubernetes. Into the endpoints the server's port is written the first time only: servers that were told
+    different ports would write in turns."""
 
     name = "kubernetes-service"
 
@@ -92,7 +91,7 @@ class KubernetesService:
         self._services = services
         self._ranges = ranges
         self._servers, self._port = servers, port
-        self._wanted = service(first_address(cidr), port)
+        self._service = service(first_address(cidr), port)
         self._corrects_port = True
         namespaces.subscribe(self._began)
         ranges.subscribe(self._began)
@@ -102,14 +101,9 @@ class KubernetesService:
     async def reconcile(self, key: Key) -> None:
         if self._namespaces.get("", API_NAMESPACE) is None or not any(self._ranges.items()):
             return
-        known = self._services.get(*key)
-        if known is None:
+        if self._services.get(*key) is None:
             with there_is_done():
-                await self._client.create(self._wanted)
-        elif not self._is_right(known):
-            # The address stays what it is: another range may have been chosen since.
-            spec = {**json.to_data(self._wanted.spec), "clusterIP": known.spec.cluster_ip}
-            await self._client.patch(Service, API_SERVICE, API_NAMESPACE, {"spec": spec})
+                await self._client.create(self._service)
         addresses = self._servers.addresses
         if not addresses:
             # The last one leaves its address to pods that may outlive it, as in Kubernetes.
@@ -142,20 +136,9 @@ class KubernetesService:
             self.queue.add((API_NAMESPACE, API_SERVICE))
 
     def _changed(self, old: Service | None, new: Service | None) -> None:
-        changed = new or old
-        if changed is None or (changed.metadata.namespace, changed.metadata.name) != (
-            API_NAMESPACE,
-            API_SERVICE,
-        ):
-            return
-        if new is None or not self._is_right(new):
+        gone = old if new is None else None
+        if gone and (gone.metadata.namespace, gone.metadata.name) == (API_NAMESPACE, API_SERVICE):
             self.queue.add((API_NAMESPACE, API_SERVICE))
-
-    def _is_right(self, found: Service) -> bool:
-        wanted, ports = self._wanted.spec, found.spec.ports
-        if not self._corrects_port:
-            ports = [replace(one, target_port=self._port) for one in ports]
-        return (found.spec.type, ports) == (wanted.type, wanted.ports)
 
 
 def service(address: str, port: int) -> Service:
