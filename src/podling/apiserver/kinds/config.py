@@ -80,6 +80,10 @@ class ConfigMaps(Kind[ConfigMap]):
             causes.append(too_long(EVERYTHING, SIZE_LIMIT))
         return causes
 
+    def validate_changed(self, new: ConfigMap, old: ConfigMap) -> list[Cause]:
+        # Kubernetes says first what may not change.
+        return [*self.validate_update(new, old), *self.validate(new)]
+
     def validate_update(self, new: ConfigMap, old: ConfigMap) -> list[Cause]:
         causes = metadata.validate_update(new.metadata, old.metadata)
         if old.immutable:
@@ -119,6 +123,10 @@ class Secrets(Kind[Secret]):
         if sum(map(len, obj.data.values())) > SIZE_LIMIT:
             causes.append(too_long("data", SIZE_LIMIT))
         return causes + _validate_type(obj)
+
+    def validate_changed(self, new: Secret, old: Secret) -> list[Cause]:
+        # Kubernetes says first what may not change.
+        return [*self.validate_update(new, old), *self.validate(new)]
 
     def validate_update(self, new: Secret, old: Secret) -> list[Cause]:
         causes = metadata.validate_update(new.metadata, old.metadata)

@@ -239,27 +239,23 @@ class LimitRanges(Kind[LimitRange]):
 
 
 def _validate_item(item: LimitRangeItem, path: str) -> Iterator[Cause]:
-    for wire, amounts in (
-        ("max", item.max),
-        ("min", item.min),
-        ("default", item.default),
-        ("defaultRequest", item.default_request),
-        ("maxLimitRequestRatio", item.max_limit_request_ratio),
-    ):
-        if item.type != "Pod" or not wire.startswith("default"):
-            # Of pods and containers: a resource that they can request.
-            rule = validate_name if item.type in ("Container", "Pod") else validate_standard
-            for name in amounts:
-                yield from rule(name, f"{path}.{wire}[{name}]")
+    # Of pods and containers: a resource that they can request.
+    rule = validate_name if item.type in ("Container", "Pod") else validate_standard
+    defaults = {"default": item.default, "defaultRequest": item.default_request}
+    judged = {"max": item.max, "min": item.min, **(defaults if item.type != "Pod" else {})}
+    for wire, amounts in judged.items():
+        for name in amounts:
+            yield from rule(name, f"{path}.{wire}[{name}]")
     if item.type == "Pod":
-        if item.default:
-            yield forbidden(f"{path}.default", "may not be specified when `type` is 'Pod'")
-        if item.default_request:
-            yield forbidden(f"{path}.defaultRequest", "may not be specified when `type` is 'Pod'")
+        for wire, amounts in defaults.items():
+            if amounts:
+                yield forbidden(f"{path}.{wire}", "may not be specified when `type` is 'Pod'")
     if item.type == "PersistentVolumeClaim" and not {"storage"} & (item.min.keys() | item.max.keys()):
         yield required(
             f"{path}.limits", "either minimum or maximum storage value is required, but neither was provided"
         )
+    for name in item.max_limit_request_ratio:
+        yield from rule(name, f"{path}.maxLimitRequestRatio[{name}]")
     everything = (item.max, item.min, item.default, item.default_request, item.max_limit_request_ratio)
     for name in sorted(set().union(*everything)):
         yield from _validate_amounts(item, name, path)

@@ -128,7 +128,8 @@ class Services(Kind[Service]):
         return list(validate_service(obj, None))
 
     def validate_changed(self, new: Service, old: Service) -> list[Cause]:
-        return list(validate_service(new, old))
+        # Kubernetes says first what may not change.
+        return [*validate_service_update(new, old), *validate_service(new, old)]
 
     def validate_update(self, new: Service, old: Service) -> list[Cause]:
         return list(validate_service_update(new, old))

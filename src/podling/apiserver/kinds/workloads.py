@@ -495,12 +495,12 @@ class ControllerRevisions(Kind[ControllerRevision]):
     )
 
     def validate(self, obj: ControllerRevision) -> list[Cause]:
-        causes = metadata.validate(obj.metadata)
+        causes = [*metadata.validate(obj.metadata), *at_least("revision", obj.revision, 0)]
         if obj.data is None:
             causes.append(required("data", "data is mandatory"))
         elif not isinstance(obj.data, dict):
             causes.append(required("data", "data must be a valid JSON object"))
-        return causes + at_least("revision", obj.revision, 0)
+        return causes
 
     def validate_changed(self, new: ControllerRevision, old: ControllerRevision) -> list[Cause]:
         # Its data may not change, and are judged as a change.

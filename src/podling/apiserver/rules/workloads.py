@@ -145,13 +145,16 @@ def validate_stateful_set_spec(
             where = f"{path}.persistentVolumeClaimRetentionPolicy.{wire}"
             if value not in (RETAIN, DELETE):
                 yield not_supported(where, value, (RETAIN, DELETE))
+    for i, claim in enumerate(spec.volume_claim_templates if not changed else ()):
+        yield from validate_claim_spec(claim.spec, f"{path}.volumeClaimTemplates[{i}].spec")
     yield from at_least(f"{path}.replicas", spec.replicas or 0, 0)
     yield from at_least(f"{path}.minReadySeconds", spec.min_ready_seconds, 0)
     if spec.ordinals is not None:
         yield from at_least(f"{path}.ordinals.start", spec.ordinals.start, 0)
+    if spec.service_name and not changed:
+        faults = names.dns1123_label(spec.service_name)
+        yield from all_invalid(f"{path}.serviceName", spec.service_name, faults)
     yield from _validate_selector(spec.selector, path, "statefulset", why="")
-    for i, claim in enumerate(spec.volume_claim_templates if not changed else ()):
-        yield from validate_claim_spec(claim.spec, f"{path}.volumeClaimTemplates[{i}].spec")
     template = f"{path}.template"
     if _is_valid(spec.selector):
         labels = spec.template.metadata.labels
@@ -160,9 +163,6 @@ def validate_stateful_set_spec(
             yield invalid(f"{template}.metadata.labels", labels or None, UNMATCHED)
         yield from validate_pod_template(_with_claims(spec), template, gates)
     yield from _validate_long_running(spec.template, template, "StatefulSet")
-    if spec.service_name and not changed:
-        faults = names.dns1123_label(spec.service_name)
-        yield from all_invalid(f"{path}.serviceName", spec.service_name, faults)
 
 
 def _with_claims(spec: StatefulSetSpec) -> PodTemplateSpec:
@@ -265,7 +265,7 @@ def _validate_deployment_strategy(strategy: DeploymentStrategy, path: str) -> It
             why = "may not be specified when strategy `type` is 'Recreate'"
             yield forbidden(f"{path}.rollingUpdate", why)
     elif strategy.type != ROLLING:
-        yield not_supported(path, _Shown(strategy.type, strategy.rolling_update), (RECREATE, ROLLING))
+        yield not_supported(path, _shown(strategy), (RECREATE, ROLLING))
     elif rolling is None:
         yield required(f"{path}.rollingUpdate", "this should be defaulted and never be nil")
     else:
@@ -288,8 +288,22 @@ class _Shown(msgspec.Struct, rename="pascal"):
 
 
 class _ShownRolling(msgspec.Struct, rename="pascal"):
-    partition: int | None
+    partition: int
     max_unavailable: int | str | None
+
+
+class _ShownAmounts(msgspec.Struct, rename="pascal"):
+    max_unavailable: int | str
+    max_surge: int | str
+
+
+def _shown(strategy: DeploymentStrategy | DaemonSetUpdateStrategy | StatefulSetUpdateStrategy) -> _Shown:
+    rolling: Any = strategy.rolling_update
+    if isinstance(strategy, StatefulSetUpdateStrategy):
+        rolling = rolling and _ShownRolling(rolling.partition or 0, rolling.max_unavailable)
+    else:
+        rolling = rolling and _ShownAmounts(rolling.max_unavailable or 0, rolling.max_surge or 0)
+    return _Shown(strategy.type, rolling)
 
 
 def _validate_daemon_strategy(strategy: DaemonSetUpdateStrategy, path: str) -> Iterator[Cause]:
@@ -297,7 +311,7 @@ def _validate_daemon_strategy(strategy: DaemonSetUpdateStrategy, path: str) -> I
     if strategy.type == ON_DELETE:
         return
     if strategy.type != ROLLING:
-        yield not_supported(path, _Shown(strategy.type, strategy.rolling_update), (ROLLING, ON_DELETE))
+        yield not_supported(path, _shown(strategy), (ROLLING, ON_DELETE))
     elif rolling is None:
         yield required(f"{path}.rollingUpdate")
     else:
@@ -321,14 +335,10 @@ def _validate_stateful_strategy(strategy: StatefulSetUpdateStrategy, path: str) 
         yield required(f"{path}.updateStrategy")
     elif strategy.type == ON_DELETE:
         if rolling is not None:
-            yield invalid(
-                where,
-                _ShownRolling(rolling.partition, rolling.max_unavailable),
-                "only allowed for updateStrategy 'RollingUpdate'",
-            )
+            why = "only allowed for updateStrategy 'RollingUpdate'"
+            yield invalid(where, _shown(strategy).rolling_update, why)
     elif strategy.type != ROLLING:
-        shown = _Shown(strategy.type, rolling)
-        yield invalid(f"{path}.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'")
+        yield invalid(f"{path}.updateStrategy", _shown(strategy), "must be 'RollingUpdate' or 'OnDelete'")
     elif rolling is not None:
         yield from at_least(f"{where}.partition", rolling.partition or 0, 0)
 

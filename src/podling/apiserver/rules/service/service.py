@@ -102,18 +102,17 @@ def validate_load_balancer(service: Service, old: Service | None) -> Iterator[Ca
         yield from validate_cidr(value.strip(), f"{path}[{i}]" if ranges else path, standing)
     if spec.allocate_load_balancer_node_ports is not None and spec.type != LOAD_BALANCER:
         yield forbidden("spec.allocateLoadBalancerNodePorts", ONLY_HERE)
-    if spec.load_balancer_class is not None:
-        if spec.type == LOAD_BALANCER:
-            faults = names.qualified_name(spec.load_balancer_class)
-            yield from all_invalid("spec.loadBalancerClass", spec.load_balancer_class, faults)
-        else:
-            yield forbidden("spec.loadBalancerClass", ONLY_HERE)
+    yield from validate_class(spec)
 
 
-def validate_class_update(new: ServiceSpec, old: ServiceSpec) -> Iterator[Cause]:
-    both = new.type == old.type == LOAD_BALANCER
-    if both and new.load_balancer_class != old.load_balancer_class:
-        yield invalid("spec.loadBalancerClass", new.load_balancer_class, "may not change once set")
+def validate_class(new: ServiceSpec, old: ServiceSpec | None = None) -> Iterator[Cause]:
+    path, named = "spec.loadBalancerClass", new.load_balancer_class
+    if old is not None and new.type == old.type == LOAD_BALANCER and named != old.load_balancer_class:
+        yield invalid(path, named, "may not change once set")
+    if named is not None and new.type == LOAD_BALANCER:
+        yield from all_invalid(path, named, names.qualified_name(named))
+    elif named is not None:
+        yield forbidden(path, ONLY_HERE)
 
 
 def validate_load_balancer_status(new: Service, old: Service) -> Iterator[Cause]:
@@ -169,7 +168,7 @@ def validate_service(service: Service, old: Service | None) -> Iterator[Cause]:
             ("ipFamilies", spec.ip_families),
             ("ipFamilyPolicy", spec.ip_family_policy),
         ):
-            if value:
+            if value not in ([], None):
                 yield forbidden(f"spec.{wire}", "may not be set for ExternalName services")
         if cname := spec.external_name.removesuffix("."):
             yield from all_invalid("spec.externalName", cname, names.dns1123_subdomain(cname))
@@ -189,7 +188,7 @@ def validate_service(service: Service, old: Service | None) -> Iterator[Cause]:
 def validate_service_update(new: Service, old: Service) -> Iterator[Cause]:
     yield from metadata.validate_update(new.metadata, old.metadata)
     yield from validate_address_update(new.spec, old.spec)
-    yield from validate_class_update(new.spec, old.spec)
+    yield from validate_class(new.spec, old.spec)
     yield from validate_traffic_update(new.spec, old.spec)
 
 
