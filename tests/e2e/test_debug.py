@@ -286,6 +286,40 @@ def test_what_is_made_aside_ends_by_itself(cluster: Cluster, pod: str, screen: C
     cluster.kubectl("wait", ended, "pod/brief", f"pod/{made}", "--timeout=60s")
 
 
+def test_a_copy_is_where_its_pod_finds_what_it_needs(cluster: Cluster) -> None:
+    """In its namespace, with the configuration, the secrets and the account that the pod has there."""
+    cluster.kubectl("create", "configmap", "said", "--from-literal=word=hello")
+    cluster.kubectl("create", "secret", "generic", "kept", "--from-literal=word=hush")
+    cluster.kubectl("create", "serviceaccount", "worker")
+    app: dict[str, Any] = {"name": "app", "image": BUSYBOX, "command": ["sleep", "3600"]}
+    app["env"] = [{"name": "KEPT", "valueFrom": {"secretKeyRef": {"name": "kept", "key": "word"}}}]
+    app["volumeMounts"] = [{"name": "said", "mountPath": "/said"}]
+    volumes = [{"name": "said", "configMap": {"name": "said"}}]
+    cluster.make_pod("needy", serviceAccountName="worker", containers=[app], volumes=volumes)
+    how = ["--copy-to=needy-copy", "--same-node", "-c", "app", "-i"]
+    done = cluster.debug("needy", *how, "--", "sh", "-c", "cat /said/word; echo; echo $KEPT")
+    assert (done.returncode, done.stdout) == (0, "hello\nhush\n"), done.stderr
+    account = cluster.kubectl("get", "pod", "needy-copy", "-o", "jsonpath={.spec.serviceAccountName}")
+    assert account == "worker"
+
+
+def test_what_is_made_aside_goes_with_a_client_that_is_ended(
+    cluster: Cluster, pod: str, screen: Callable[..., Screen]
+) -> None:
+    """--rm, for a copy and a pod on a node, when their terminals are closed."""
+    node = cluster.node or cluster.kubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
+    copy = screen(pod, "--copy-to=closed", "--same-node", "--rm", "-c", "x", "-it")
+    on_node = screen(f"node/{node}", "--rm", "-it")
+    for session in (copy, on_node):
+        session.until("Created pod ")
+        session.until(PROMPT)
+    made = re.findall(r"node-debugger-\S+", str(on_node.program.before))[0]
+    for session in (copy, on_node):
+        session.program.kill(signal.SIGHUP)
+        assert session.end() == 128 + signal.SIGHUP
+    cluster.kubectl("wait", "--for=delete", "pod/closed", f"pod/{made}", "--timeout=60s")
+
+
 def test_a_step_that_fails_is_held_open(cluster: Cluster, pod: str, screen: Callable[..., Screen]) -> None:
     """The init container by hand, with its volumes; what it leaves lets the copy go on. A copy goes at the
     end when it shall."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 
 from peer import control_plane
 from peer.server import Server
+from podling.cli.debug import debug
 from podling.cli.main import main
 from podling.debug.copies import DEBUGGED_IN
 
@@ -119,6 +121,15 @@ def both(kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory) ->
         for one in (NODE, POD):
             made.kubectl("create", "-f", "-", input=json.dumps(one))
         yield made
+
+
+def test_every_option_of_kubectl_is_here(both: Both) -> None:
+    """But `--attach`, which is `--detach` the other way round."""
+    told = re.findall(r"^ +(?:(-\w), )?(--[\w-]+)=", both.kubectl("debug", "--help"), re.MULTILINE)
+    kubectls = {name for names in told for name in names if name}
+    here = {name for parameter in debug.params for name in parameter.opts}
+    assert kubectls >= {"-c", "--copy-to", "--custom", "--keep-liveness"}
+    assert kubectls - here == {"--attach"}
 
 
 def ours(asked: list[str]) -> list[str]:

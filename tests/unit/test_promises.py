@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("access", "workloads")
+PAGES = ("access", "debugging", "workloads")
+TABLE = re.compile(r"^\| promise \| tests \|\n\|---\|---\|\n((?:\|.*\|\n)+)", re.MULTILINE)
 SHOWN = re.compile(r"`(test_\w+)`(?: \[([^\]]*)\])?")
 """A test, and its stories."""
 
 
 def rows(page: str) -> list[str]:
-    text = (ROOT / f"docs/{page}.md").read_text()
-    found = re.findall(r"^\| (?!promise|---)(.*) \|$", text, re.MULTILINE)
+    """Of its tables of promises; it may have others."""
+    tables = TABLE.findall((ROOT / f"docs/{page}.md").read_text())
+    found = [row.strip("| ") for table in tables for row in table.splitlines()]
     assert found, page
     return found
 

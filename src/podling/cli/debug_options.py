@@ -289,7 +289,7 @@ of_session = group(
 of_copy = group(
     "of_copy",
     OfCopy,
-    click.option("--copy-to", default="", metavar="NAME", help="Debug in a copy of the pod."),
+    click.option("--copy-to", default="", metavar="NAME", help="Debug in a copy of the pod, beside it."),
     click.option("--hold", default="", metavar="INIT", help="In a copy, stand still at this init container."),
     click.option("--replace", is_flag=True, help="Delete the pod that was copied."),
     click.option("--rm", "remove", is_flag=True, help="Delete the copy, or the pod on a node, at the end."),

@@ -75,6 +75,11 @@ def logs(
 ) -> None:
     """Show the logs of all containers of POD, init and debug containers, too.
 
+    \b
+    Examples:
+      podling logs -f web
+      podling logs -l app=shop --since 10m
+
     With -f each line comes once and in order, across lost connections and restarts, until no container of the
     pods runs again. The exit code is 1 if a log could not be shown.
     """

@@ -23,7 +23,13 @@ WIDE = ["NODE", "COMMAND"]
 @click.option("-A", "--all-namespaces", is_flag=True, help="Of all namespaces.")
 @of_cluster.options
 def sessions(cluster: Cluster, only_running: bool, output: str | None, all_namespaces: bool) -> None:
-    """List debug containers: who added them, with which image, since when, and how they stand."""
+    """List debug containers: who added them, with which image, since when, and how they stand.
+
+    \b
+    Examples:
+      podling sessions --running
+      podling sessions -A -o wide
+    """
 
     namespace = "" if all_namespaces else cluster.namespace
 

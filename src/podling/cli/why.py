@@ -30,6 +30,11 @@ CLEAR = "\x1b[H\x1b[2J"
 def why(cluster: Cluster, pod: str, watch: bool, output: str | None) -> None:
     """Say why POD is not ready: where it stands, when each step was, last lines, events.
 
+    \b
+    Examples:
+      podling why web
+      podling why web --watch
+
     Exit 0 for a pod that is ready, 3 for one that is not.
     """
     name = of_cluster.pod_name(pod)

@@ -7,7 +7,6 @@ import ssl
 from collections.abc import Callable
 
 from podling.client.route import CONNECT_TIMEOUT, Route, keep_alive
-from podling.client.tunnel import tunnel
 
 Factory = Callable[[], asyncio.BaseProtocol]
 
@@ -24,6 +23,8 @@ async def dial(route: Route, tls: ssl.SSLContext, factory: Factory) -> asyncio.T
                     factory, route.host, route.port, ssl=context, server_hostname=name
                 )
             else:
+                from podling.client.tunnel import tunnel
+
                 through = await tunnel(route.proxy, route.host, route.port, route.proxy_tls)
                 try:
                     protocol = factory()

@@ -19,11 +19,11 @@ from podling.debug.container import pod_path, segment
 from podling.debug.sessions import manager
 from podling.model.codec import json
 from podling.model.errors import StatusError
-from podling.model.types.core import Event
 from podling.model.types.meta import KubeObject
 from podling.model.types.pod import Pod
 
 if TYPE_CHECKING:
+    from podling.model.types.core import Event
     from podling.remote.streams import Command, Wanted
 
 FORBIDDEN, NOT_FOUND = 403, 404
@@ -126,6 +126,8 @@ class Cluster:
 
     async def events(self, pod: Pod) -> list[Event]:
         """What was said about the pod; nothing where nobody may look."""
+        from podling.model.types.core import Event
+
         query = {"fieldSelector": f"involvedObject.uid={pod.metadata.uid}"}
         path = f"/api/v1/namespaces/{pod.metadata.namespace}/events"
         try:

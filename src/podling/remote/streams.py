@@ -18,7 +18,6 @@ from podling.client.https import HttpsTransport
 from podling.client.login import Shown
 from podling.model.errors import StatusError
 from podling.streaming.session import Session, Stream
-from podling.streaming.spdy.connection import SpdyWire
 from podling.streaming.upgrade import Address, Refused, Upgraded, request_head, upgrade
 from podling.streaming.websocket.channels import SUBPROTOCOLS, ChannelWire
 from podling.streaming.wire import ProtocolError
@@ -105,6 +104,8 @@ async def attach(transport: HttpsTransport, path: str, query: Query, wanted: Wan
         session = Session(ChannelWire(SUBPROTOCOLS[named], client=True))
         upgraded.hand_to(session)
         return Command(session, upgraded.headers, wanted)
+    from podling.streaming.spdy.connection import SpdyWire
+
     try:
         upgraded = await _asked(transport, "POST", target, _spdy())
     except Refused as refused:

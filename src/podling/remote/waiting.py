@@ -9,7 +9,6 @@ from contextlib import aclosing
 from podling.debug.container import pod_path
 from podling.debug.progress import Never, Over, Running, Waiting, progress
 from podling.model.errors import StatusError
-from podling.model.types.core import Event
 from podling.model.types.pod import Pod
 from podling.process.waits import Backoff
 from podling.remote.beside import beside
@@ -124,6 +123,8 @@ async def _tell_events(cluster: Cluster, pod: Pod, name: str, narrator: Narrator
     about = f"involvedObject.uid={pod.metadata.uid}"
     # Another connection, its handshake and its watch would take the processor that the container starts with.
     await asyncio.sleep(UNTOLD)
+    from podling.model.types.core import Event
+
     try:
         async with aclosing(cluster.changes(where, Event, "", about)) as stream:
             async for change in stream:

@@ -1,8 +1,10 @@
-"""Every option of the commands for any cluster has a test: one that names it, in a file said here."""
+"""Every option of the commands for any cluster has a test, one that names it, in a file said here; their
+help has examples, which are right."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from importlib import import_module
 from pathlib import Path
 
@@ -47,3 +49,15 @@ def test_every_option_has_a_test(command: str, option: str, files: tuple[str, ..
 def test_an_option_without_a_test_is_found() -> None:
     assert is_named("-x|--example", 'run("--example=1")') and is_named("-x", '["-x", "1"]')
     assert not is_named("-x|--example", "--example") and not is_named("--ex", '"--example"')
+
+
+@pytest.mark.parametrize("command", FILES)
+def test_its_help_has_examples(command: str) -> None:
+    """Of command lines that it takes; what stands behind a pipe is another's."""
+    made: click.Command = getattr(import_module(f"podling.cli.{command}"), command)
+    examples = re.findall(rf"^ *podling {command} ([^|\n]+)", made.help or "", re.MULTILINE)
+    assert examples
+    for example in examples:
+        words = shlex.split(example)
+        _, rest, _ = made.make_parser(click.Context(made)).parse_args(words)
+        assert rest == []
