@@ -49,6 +49,8 @@ MOST_WAITING = 1000
 PATIENCE, LONGEST = 1.0, 4.0
 """Seconds for a server to answer, and for all of them."""
 ROUNDS = 2
+MISSED = 2
+"""Questions in a row after which a server is said to be away: one datagram may be lost."""
 FAILED_FOR = 10.0
 """Seconds for which a server that has not answered is asked after the others."""
 RESOLVED = Path("/run/systemd/resolve/resolv.conf")
@@ -65,6 +67,8 @@ class Upstream:
         self.address, self.port = address, port
         self.failed = float("-inf")
         """When it last did not answer, by the loop's time."""
+        self.missed = 0
+        """Questions in a row that it has not answered."""
         self.loops = False
         self.is_probed = False
         self.asked = 0
@@ -201,10 +205,16 @@ class Forwarder:
                 try:
                     async with asyncio.timeout(PATIENCE):
                         found = await exchange(server, what)
-                except (OSError, TimeoutError, EOFError, Malformed):
+                except (OSError, TimeoutError, EOFError, Malformed) as error:
                     server.failed = self._now()
+                    server.missed += 1
+                    if server.missed == MISSED:
+                        why = str(error) or f"nothing came for {PATIENCE:g} s"
+                        log.warning("%s, which is asked for other names, does not answer: %s", server, why)
                     continue
-                server.failed = float("-inf")
+                if server.missed >= MISSED:
+                    log.info("%s answers again", server)
+                server.missed, server.failed = 0, float("-inf")
                 if found.rcode not in (SERVFAIL, REFUSED, NOTIMP, FORMERR):
                     return found
                 refused = refused or found

@@ -189,6 +189,29 @@ async def test_a_server_that_was_away_is_asked_after_the_others(soon: None) -> N
         assert one.servers[0].asked == [NAME]
 
 
+async def test_a_server_that_is_away_is_told_of_once(soon: None, caplog: pytest.LogCaptureFixture) -> None:
+    """And once more when it answers again; a single question that it misses is not worth a word."""
+    caplog.set_level("INFO", "podling.dns.forward")
+    missed = iter(range(6))
+
+    def away(query: dns.message.Message) -> list[bytes]:
+        return [] if next(missed, None) is not None else answered(query, "192.0.2.1")
+
+    async with world(away) as one:
+        for number in range(3):
+            assert (await one.ask(f"n{number}.example.com.")).rcode() == dns.rcode.SERVFAIL
+            (said,) = caplog.messages
+        assert await one.addresses() == ["192.0.2.1"]
+        name = str(next(one.forwarder.servers()))
+        assert said == f"{name}, which is asked for other names, does not answer: nothing came for 0.3 s"
+        assert caplog.messages[1:] == [f"{name} answers again"]
+    caplog.clear()
+    missed = iter(range(1))
+    async with world(away) as one:
+        assert await one.addresses() == ["192.0.2.1"]
+        assert not caplog.messages
+
+
 async def test_lies_are_not_listened_to() -> None:
     """Another id, another name, another type, a query, and bytes that are no message; then the answer."""
 
