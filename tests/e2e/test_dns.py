@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ports import free_port
+
+from .conftest import run
 from .test_in_cluster import BUSYBOX, job
 
 if TYPE_CHECKING:
-    from e2e.conftest import Podling
+    from e2e.conftest import Part, Podling
 
 OPTIONS = [{"name": "ndots", "value": "2"}, {"name": "edns0"}]
 BARE = {"selector": {"app": "web"}, "ports": [{"name": "http", "port": 80}]}
@@ -86,3 +92,19 @@ def test_pods_ask_the_service_of_cluster_dns(podling: Podling, namespace: str) -
     ]
     assert service["spec"]["clusterIP"].endswith(".10")
     assert {port["name"]: port["port"] for port in one["ports"]} == {"dns": 53, "dns-tcp": 53}
+
+
+def test_cluster_dns_alone_answers_and_is_asked_from_the_command_line(
+    podling: Podling, make_part: Callable[..., Part], tmp_path: Path
+) -> None:
+    """As another of the same cluster, at a port of its own; without `--server` the cluster's is asked."""
+    config = ("--kubeconfig", str(podling.instance.kubeconfig))
+    its = podling.get("service", "kubernetes", "-n", "default")["spec"]["clusterIP"]
+    port = str(free_port())
+    part = make_part(["dns", *config, "--port", port, "--metrics-bind-address="], tmp_path / "dns.log")
+    part.start("Names of ")
+    for server in (("--server", f"127.0.0.1:{port}"), ()):
+        ask = (sys.executable, "-m", "podling", "dns", "query", *config, "-n", "default", *server)
+        assert its in run([*ask, "kubernetes"]).stdout
+        assert "NXDOMAIN" in run([*ask, "none.default.svc.cluster.local."]).stdout
+    part.end()

@@ -27,7 +27,6 @@ class _Answering(click.Group):
 
 
 @click.group(cls=_Answering, invoke_without_command=True)
-@click.pass_context
 @options.kubeconfig_in("admin.conf")
 @click.option("--address", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=53, show_default=True, help="For UDP and TCP.")
@@ -51,6 +50,7 @@ class _Answering(click.Group):
 @bind_address(
     "--metrics-bind-address", "metrics", "127.0.0.1:9153", "Where /metrics, /health and /ready are answered"
 )
+@click.pass_context
 def dns(
     context: click.Context,
     instance: Instance,
