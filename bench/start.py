@@ -49,8 +49,8 @@ class Starts:
         subprocess.run([sys.executable, "-c", code], check=True, env=self._environment)
         self.add(what, began)
 
-    def up(self, what: str, directory: Path) -> None:
-        command = ["up", "--detach", "--port", str(PORT), "--data-dir", str(directory)]
+    def up(self, what: str, directory: Path, *options: str) -> None:
+        command = ["up", "--detach", "--port", str(PORT), "--data-dir", str(directory), *options]
         began = time.perf_counter()
         with subprocess.Popen(
             [sys.executable, "-m", "podling", *command],
