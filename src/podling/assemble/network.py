@@ -25,7 +25,7 @@ from podling.machine.start import is_taken, machine_address, writing
 from podling.model.time import SystemClock
 from podling.network.nft import Nft
 from podling.network.proxy import ServiceProxy
-from podling.network.table import IPV4, IPV6, Shape
+from podling.network.table import IPV4, IPV6, Shape, turn_of
 from podling.process.metrics import TEXT_FORMAT, Exposition, Source
 from podling.process.small_http import NOT_FOUND, TEXT, Answer
 
@@ -72,7 +72,10 @@ async def run_proxy(
 ) -> None:
     """Lead to the pods of services for ever, with its health at an address and port, if any. Begin it before
     the informers start. Raises StartError."""
-    nft, tables, clock = Nft(), shapes(options), SystemClock()
+    nft, clock = Nft(), SystemClock()
+    # The node ports that other podlings have are theirs (docs/decisions/126).
+    turn = turn_of(options.instance.services_table, await nft.run(lambda run: run("list chains\n")))
+    tables = [msgspec.structs.replace(one, turn=turn) for one in shapes(options)]
     events = EventRecorder(client, clock, COMPONENT, options.node)
     address = own = options.address or machine_address()
     proxy = ServiceProxy(informers, nft, tables, options.node, address, clock, events, is_taken)

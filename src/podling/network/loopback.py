@@ -24,6 +24,7 @@ import msgspec
 
 from podling.network.listeners import Listeners
 from podling.network.services import Backend, Behind, Frontend
+from podling.process.port_holders import holder
 from podling.streaming.driver import keep_alive
 from podling.streaming.splice import Splice
 
@@ -237,6 +238,7 @@ def _reset(accepted: socket.socket) -> None:
 def _cannot_listen(frontend: Frontend, error: OSError) -> None:
     place = f"{LOOPBACK[frontend.family]}, {frontend.protocol.upper()} port {frontend.port}"
     if error.errno == errno.EADDRINUSE:
-        log.info("a process of this machine has %s: its clients are not led to the service", place)
+        who = holder(frontend.protocol, frontend.port)
+        log.warning("%s has %s: its clients are not led to the service", who, place)
     else:
         log.warning("the node port at %s is not open: %s", place, error)

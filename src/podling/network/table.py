@@ -27,6 +27,7 @@ are in a table, also another's, that nft 1.1 has made.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -44,6 +45,8 @@ NUMBERS = {"cluster": 0, "outside": 0x4000, "local": 0x8000, "own": 0xC000}
 """Of chains by their way, without the numbers of endpoints."""
 MOST = 0x3FFF
 """Endpoints that a frontend can lead to."""
+DSTNAT = -100
+"""The priority at which destinations are translated. Of chains with the same the newest comes first."""
 REFUSING_PRIORITY = -20
 """Before the filters of others, so that they do not drop what is to be refused aloud."""
 
@@ -62,12 +65,14 @@ IPV6 = Family("IPv6", "ip6", "::1")
 
 class Shape(msgspec.Struct, frozen=True):
     """What the table of a family is for: the subnet of this node's pods, and of the services' addresses, both
-    empty if unknown."""
+    empty if unknown. Of the tables of several podlings that have the same node port, the one with the least
+    `turn` has it."""
 
     family: Family
     table: str
     pods: str = ""
     services: str = ""
+    turn: int = 0
 
 
 class _Parts(NamedTuple):
@@ -83,6 +88,18 @@ class _Parts(NamedTuple):
 
 
 _NOTHING = _Parts({}, (), {}, {}, ())
+
+
+def turn_of(table: str, chains: str) -> int:
+    """The turn of a table in what `nft list chains` says; if it is not there, that after all others'."""
+    turns = {}
+    for one in chains.split("\ntable "):
+        head, _, rest = one.partition(" {")
+        name = head.split()[-1] if head else ""
+        found = re.search(r"hook prerouting priority (?:dstnat(?: \+ (\d+))?|(-\d+));", rest)
+        if found and name.startswith("podling") and name.endswith("-services"):
+            turns[name] = int(found[2]) - DSTNAT if found[2] else int(found[1] or 0)
+    return turns.get(table, max(turns.values(), default=-1) + 1)
 
 
 class Stale(NamedTuple):
@@ -281,8 +298,8 @@ def replacement(shape: Shape) -> str:
         f"    {ip} daddr @cluster-ips goto say-no",
         *unused,
         "  }",
-        "  chain prerouting { type nat hook prerouting priority dstnat; jump services; }",
-        "  chain nat-output { type nat hook output priority -100; jump services; }",
+        f"  chain prerouting {{ type nat hook prerouting priority {DSTNAT + shape.turn}; jump services; }}",
+        f"  chain nat-output {{ type nat hook output priority {DSTNAT + shape.turn}; jump services; }}",
         *(
             f"  chain {hook} {{ type filter hook {hook} priority {REFUSING_PRIORITY};"
             f" ct state new jump refusing;{more} }}"

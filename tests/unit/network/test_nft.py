@@ -21,7 +21,7 @@ from podling.machine.network import note_services, set_up_service_route, tear_do
 from podling.network import nft, policy_table
 from podling.network.nft import LONGEST_ON_LOOP, Nft, NftError, Run, library, program
 from podling.network.services import Behind, Frontend
-from podling.network.table import IPV4, IPV6, ServiceTable, Shape, removal
+from podling.network.table import IPV4, IPV6, ServiceTable, Shape, removal, turn_of
 
 SHAPES = (
     Shape(IPV4, "podling-unit", "10.64.0.0/24", "10.96.0.0/16"),
@@ -192,18 +192,20 @@ def said(place: tuple[str, int]) -> str:
 
 
 def test_services_of_two_podlings_do_not_meet(tmp_path: Path) -> None:
-    """Each has a range, pods and a table of its own; who goes takes what is its own, and nothing else."""
+    """Each has a range, pods and a table of its own; who goes takes what is its own, and nothing else. A node
+    port of both is the first one's, until that goes."""
     own, ranges = "10.200.0.1", {"a": "10.96.0.0/16", "b": "10.97.0.0/16"}
     places = {
         **{name: (f"10.9{at}.0.7", 80) for at, name in ((6, "a"), (7, "b"))},
         **{f"{name} without": (f"10.9{at}.0.8", 80) for at, name in ((6, "a"), (7, "b"))},
         **{f"node port of {name}": (own, 30080 + at) for at, name in ((6, "a"), (7, "b"))},
+        "node port of both": (own, 30099),
     }
 
     def story() -> list[tuple[dict[str, str], str, str]]:
         for command in ("link set lo up", f"address add {own}/24 dev lo"):
             subprocess.run(["ip", *command.split()], check=True)
-        run, told = library(), []
+        run, told, afresh = library(), [], list[str]()
         with ExitStack() as stack:
             for at, (name, services) in enumerate(ranges.items()):
                 pods, pod = f"10.{64 + at}.0.0/24", f"10.{64 + at}.0.2"
@@ -214,7 +216,9 @@ def test_services_of_two_podlings_do_not_meet(tmp_path: Path) -> None:
                 (tmp_path / name).mkdir()
                 note_services(tmp_path / name, [services])
                 asyncio.run(set_up_service_route(services, own))
-                table = ServiceTable(Shape(IPV4, f"podling-{name}-services", pods, services))
+                own_table = f"podling-{name}-services"
+                turn = turn_of(own_table, run("list chains\n"))
+                table = ServiceTable(Shape(IPV4, own_table, pods, services, turn))
                 behind = Behind(("ns", "svc"), "", "cluster", ((pod, 8080),))
                 none = msgspec.structs.replace(behind, endpoints=(), refusal="reject")
                 outside = msgspec.structs.replace(behind, way="outside")
@@ -225,8 +229,13 @@ def test_services_of_two_podlings_do_not_meet(tmp_path: Path) -> None:
                     Frontend("IPv4", "tcp", 80, vip): behind,
                     Frontend("IPv4", "tcp", 80, other): none,
                     Frontend("IPv4", "tcp", port): outside,
+                    Frontend("IPv4", "tcp", places["node port of both"][1]): outside,
                 }
                 run(table.whole() + table.change(wanted)[0])
+                assert turn_of(own_table, run("list chains\n")) == turn == at
+                afresh.append(table.whole())
+            # It keeps its turn when its table is made anew.
+            run(afresh[0])
             for name in ("", *ranges):
                 if name:
                     tables = [f"podling-{name}-services"]
@@ -238,8 +247,10 @@ def test_services_of_two_podlings_do_not_meet(tmp_path: Path) -> None:
 
     both, without_a, without_both = apart(story)
     led = {f"{which}{name}": name for name in ranges for which in ("", "node port of ")}
-    assert both[0] == {**led, **{f"{name} without": "ECONNREFUSED" for name in ranges}}
+    refused = {f"{name} without": "ECONNREFUSED" for name in ranges}
+    assert both[0] == {**led, **refused, "node port of both": "a"}
     away = dict.fromkeys(("a", "a without"), "ENETUNREACH") | {"node port of a": "ECONNREFUSED"}
+    away["node port of both"] = "b"
     assert without_a[0] == {**both[0], **away}
     assert without_a[1].split() == ["table", "ip", "podling-b-services"]
     assert "10.97.0.0/16" in without_a[2] and "10.96.0.0/16" not in without_a[2]
