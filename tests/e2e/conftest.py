@@ -125,6 +125,11 @@ def traces(instance: Instance) -> list[str]:
             found.append(f"{process.parent.name}: {line}")
     tables = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True, check=False).stdout
     found += [line for line in tables.splitlines() if instance.identity in line]
+    kept = instance.choices()
+    subnets = {kept.subnet, *kept.service_range.split(",")} if kept else set()
+    for version in ("-4", "-6"):
+        routes = run(["ip", version, "route", "show", "table", "all"]).stdout.splitlines()
+        found += [line for line in routes if subnets & {*line.split()}]
     return found
 
 
