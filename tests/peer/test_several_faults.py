@@ -18,7 +18,7 @@ import pytest
 
 from peer.fields import variations
 from peer.named_differences import OWN_FIELDS, UNREADABLE, unnamed
-from peer.sequence import Ask, Compared, differences, shown
+from peer.sequence import MERGE_PATCH, Ask, Compared, differences, shown
 from peer.server import Server
 from peer.test_fields import METADATA, WAYS, items_of, plain
 from podling.model.codec import json
@@ -65,6 +65,17 @@ FAULTS: tuple[tuple[str, Any], ...] = (
     ("selector", {"a": "No Good!"}), ("sessionAffinity", "x"), ("externalIPs", ["x"]), ("type", "y"),
     ("loadBalancerSourceRanges", ["x"]), ("internalTrafficPolicy", "x"), ("ipFamilyPolicy", "x"),
 )  # fmt: skip
+
+TYPES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("ClusterIP", {}), ("NodePort", {}), ("LoadBalancer", {}), ("ExternalName", {"externalName": "a.b"}),
+)  # fmt: skip
+FIELDS: tuple[dict[str, Any], ...] = (
+    {}, {"ipFamilyPolicy": ""}, {"ipFamilyPolicy": "SingleStack"}, {"ipFamilies": []}, {"clusterIPs": []},
+    {"clusterIP": "None"}, {"allocateLoadBalancerNodePorts": False}, {"internalTrafficPolicy": "Local"},
+    {"internalTrafficPolicy": "x"}, {"loadBalancerClass": "c/d"}, {"externalTrafficPolicy": "Local"},
+    {"ports": [{"port": 80, "name": "a", "nodePort": 30776}, {"port": 81, "name": "b", "nodePort": 30776}]},
+)  # fmt: skip
+"""Of a PUT with a cluster IP alone Kubernetes makes an ExternalName that it refuses in any other way."""
 
 
 def faulty(
@@ -148,13 +159,26 @@ def test_a_service_with_two_faults(kubernetes: Server, podling: Server) -> None:
     assert not found, f"\n{shown(sequence, found)}"
 
 
-def test_an_external_name_has_no_families(kubernetes: Server, podling: Server) -> None:
-    named = {"type": "ExternalName", "externalName": "a.b"}
-    fields: tuple[tuple[str, Any], ...] = (
-        ("ipFamilyPolicy", ""), ("ipFamilyPolicy", "x"), ("ipFamilies", []), ("clusterIPs", []),
-    )  # fmt: skip
-    bodies = [{"metadata": {"name": "e"}, "spec": {**named, name: value}} for name, value in fields]
-    asks = [Ask("POST", f"{SERVICES}?dryRun=All", body) for body in bodies]
-    sequence = Compared("external name", asks, apart=True)
-    found = unnamed(differences(sequence, NAMESPACE, kubernetes, podling))
+def test_a_service_becomes_another(kubernetes: Server, podling: Server) -> None:
+    """Of another type, with fields that it had or that the other has not."""
+    asks = []
+    for number, (type_, fields) in enumerate(TYPES):
+        spec = {"ports": [{"port": 80}], "selector": {"a": "b"}, "type": type_, **fields}
+        base = {"metadata": {"name": f"s-{number}"}, "spec": spec}
+        asks.append(Ask("POST", SERVICES, base))
+        for other, of_other in TYPES:
+            for more in FIELDS:
+                wanted = {"type": other, **of_other, **more}
+                target = f"{SERVICES}/s-{number}?dryRun=All"
+                asks.append(Ask("PATCH", target, {"spec": wanted}, {"Content_Type": MERGE_PATCH}))
+                if other != "ExternalName" or "clusterIP" not in more:
+                    whole = {"ports": [{"port": 80}], "selector": {"a": "b"}, **wanted}
+                    asks.append(Ask("PUT", target, {**base, "spec": whole}))
+    for type_, fields in TYPES:
+        for more in FIELDS:
+            spec = {"ports": [{"port": 80}], "type": type_, **fields, **more}
+            asks.append(Ask("POST", f"{SERVICES}?dryRun=All", {"metadata": {"name": "new"}, "spec": spec}))
+    asks += [Ask("DELETE", f"{SERVICES}/s-{number}") for number, _ in enumerate(TYPES)]
+    sequence = Compared("becomes another", asks, apart=True)
+    found = unnamed(differences(sequence, "becomes-another", kubernetes, podling))
     assert not found, f"\n{shown(sequence, found)}"

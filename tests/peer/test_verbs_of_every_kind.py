@@ -296,7 +296,8 @@ def deleted(sample: Sample) -> Iterator[Ask]:
     for form in forms if "deletecollection" in BY_RESOURCE[sample.resource].verbs else ():
         yield Ask("DELETE", f"{items}?{SELECTED}&dryRun=All", None, {"Accept": form})
     for options in (
-        "labelSelector=a%20b", "fieldSelector=nothing%3Dx", f"{SELECTED}&limit=1&dryRun=All",
+        "labelSelector=a%20b", "fieldSelector=nothing%3Dx", "fieldSelector=spec.no%3Dx%2Cspec.a%3Dy",
+        f"{SELECTED}&limit=1&dryRun=All",
         f"{SELECTED}&continue=x", f"{SELECTED}&resourceVersionMatch=Exact",
         f"{SELECTED}&sendInitialEvents=true",
     ):  # fmt: skip

@@ -167,6 +167,7 @@ class ServiceAddresses:
             # Ports of one number and different protocols share their node port.
             chosen = {port.port: port.node_port for port in reversed(spec.ports) if port.node_port}
         given: set[tuple[str, int]] = set()
+        owners: dict[int, int] = {}
         for i, port in enumerate(spec.ports):
             if not port.node_port and not wants_node_ports(spec):
                 continue
@@ -177,8 +178,11 @@ class ServiceAddresses:
                 raise _invalid(service, invalid_field(f"spec.ports[{i}].nodePort", port.node_port, why))
             if old is None:
                 chosen[port.port] = port.node_port
+                if owners.setdefault(port.node_port, port.port) != port.port:
+                    path = f"spec.ports[{i}].nodePort"
+                    raise _invalid(service, invalid_field(path, port.node_port, PORT_ALLOCATED))
             if (port.protocol, port.node_port) in given:
-                raise internal(f"duplicate nodePort: {{{port.protocol} {port.node_port}}}")
+                raise StatusError(500, "", f"duplicate nodePort: {{{port.protocol} {port.node_port}}}")
             given.add((port.protocol, port.node_port))
             held.add(port.node_port)
 

@@ -40,6 +40,7 @@ from podling.apiserver.rules.field import (
 from podling.apiserver.rules.service.addresses import EXTERNAL, LOAD_BALANCER, node_ports
 from podling.apiserver.rules.service.defaults import (
     default_service,
+    drop_internal_policy,
     name_all_addresses,
     service_warnings,
 )
@@ -119,6 +120,7 @@ class Services(Kind[Service]):
     def prepare_create(self, obj: Service, now: datetime) -> None:
         obj.status = type(obj.status)()
         name_all_addresses(obj.spec)
+        drop_internal_policy(obj.spec)
 
     def prepare_update(self, new: Service, old: Service) -> None:
         # What admission carries over may change the status, too.

@@ -149,7 +149,7 @@ def _matcher(scope: Scope, wanted: ListOptions) -> Match | None:
     # Cluster-wide kinds without fields of their own may be asked for a namespace; they are in none.
     if of_kind and not scope.resource.namespaced:
         del known["metadata.namespace"]
-    for field, _ in fields.values:
+    for field, _ in sorted(fields.values):
         if field in known:
             continue
         if of_kind:

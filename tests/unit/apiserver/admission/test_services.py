@@ -255,7 +255,10 @@ async def test_a_number_of_the_nodes_is_shared_by_protocols_of_one_service_only(
     assert "provided port is already allocated" in (await api.post(SERVICES, other)).message
     again = [*made["spec"]["ports"], {"name": "w", "port": 54, "nodePort": 30053}]
     twice = await api.patch(f"{SERVICES}/s", {"spec": {"ports": again}})
-    assert (twice.status, twice.message) == (500, "Internal error occurred: duplicate nodePort: {TCP 30053}")
+    assert (twice.status, twice.message) == (500, "duplicate nodePort: {TCP 30053}")
+    same = [{"name": "a", "port": 1, "nodePort": 30054}, {"name": "b", "port": 2, "nodePort": 30054}]
+    new = await api.post(SERVICES, service("n", type="NodePort", ports=same))
+    assert "spec.ports[1].nodePort: Invalid value: 30054: provided port is already allocated" in new.message
 
 
 async def test_a_load_balancer_may_do_without_numbers_but_those_it_asks_for(api: Conversation) -> None:

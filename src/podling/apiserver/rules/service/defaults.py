@@ -19,8 +19,9 @@ from podling.apiserver.rules.service.addresses import (
     needs_cluster_ip,
     needs_health_check,
     needs_node_ports,
+    wants_node_ports,
 )
-from podling.apiserver.rules.service.service import HINTS, TOPOLOGY_MODE
+from podling.apiserver.rules.service.service import HINTS, POLICIES, TOPOLOGY_MODE
 from podling.model.types.service import (
     ClientIPConfig,
     LoadBalancerStatus,
@@ -102,6 +103,7 @@ def carry_over(new: Service, old: Service) -> None:
     elif not new.spec.cluster_ips or new.spec.cluster_ips == old.spec.cluster_ips:
         new.spec.cluster_ips = [new.spec.cluster_ip] if new.spec.cluster_ip else []
     _drop_what_the_type_has_not(new.spec, old.spec)
+    drop_internal_policy(new.spec)
     if new.spec.type != LOAD_BALANCER:
         new.status.load_balancer = LoadBalancerStatus()
 
@@ -112,12 +114,18 @@ def name_all_addresses(new: ServiceSpec) -> None:
         new.cluster_ips = [new.cluster_ip]
 
 
+def drop_internal_policy(spec: ServiceSpec) -> None:
+    """To a name of elsewhere no traffic is routed. What is no policy stays, and is refused."""
+    if spec.type == EXTERNAL and spec.internal_traffic_policy in POLICIES:
+        spec.internal_traffic_policy = None
+
+
 def _keep_given_out(new: ServiceSpec, old: ServiceSpec) -> None:
     if needs_cluster_ip(new) and needs_cluster_ip(old):
         new.cluster_ip = new.cluster_ip or old.cluster_ip
         if not new.cluster_ips and new.cluster_ip == old.cluster_ip:
             new.cluster_ips = list(old.cluster_ips)
-    if needs_node_ports(new) and needs_node_ports(old):
+    if needs_node_ports(old) and wants_node_ports(new):
         # Each port's, by name, unless another has it now.
         used = _node_ports(new) & _node_ports(old)
         before = {port.name: port.node_port for port in old.ports}
@@ -135,7 +143,6 @@ def _drop_what_the_type_has_not(new: ServiceSpec, old: ServiceSpec) -> None:
             new.cluster_ip, new.cluster_ips = "", []
         _drop_same(new, old, "ip_families", [])
         _drop_same(new, old, "ip_family_policy", None)
-        new.internal_traffic_policy = None
     if needs_node_ports(old) and not needs_node_ports(new) and _node_ports(new) <= _node_ports(old):
         for port in new.ports:
             port.node_port = 0
