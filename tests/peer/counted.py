@@ -20,7 +20,8 @@ HEAD = """# What is compared
 
 kube-apiserver 1.36.2 and podling's API server are sent the same, and what they answer is compared field by
 field ([decision 037](decisions/037-compared-with-kube-apiserver.md)); what differs on purpose is a
-list of at most 30 (`tests/peer/named_differences.py`). A sequence is what one test sends to both. It is
+list of at most 30 (`tests/peer/named_differences.py`). What is promised of it, and which test shows it, is in
+[Kubernetes beside podling](beside-kubernetes.md). A sequence is what one test sends to both. It is
 counted where it is sent (`tests/peer/counted.py`), and a test fails where fewer are compared than is written
 here. How many requests that takes varies a little, with what is asked until it is so.
 `PODLING_RECORD=1 pytest tests/peer` writes this page.

@@ -125,6 +125,16 @@ async def test_unknown_fields_are_warned_of(api: Conversation) -> None:
     assert "Warning" not in ignored.headers
 
 
+async def test_who_makes_what_nobody_acts_on_is_told(api: Conversation) -> None:
+    ingress = {
+        "metadata": {"name": "a"},
+        "spec": {"defaultBackend": {"resource": {"kind": "A", "name": "a"}}},
+    }
+    made = await api.post("/apis/networking.k8s.io/v1/namespaces/default/ingresses", ingress)
+    assert made.status == 201, made.body
+    assert "podling has no ingress controller: nothing serves this one" in made.headers["Warning"]
+
+
 async def test_keys_that_yaml_says_twice(api: Conversation) -> None:
     """What JSON keeps for `fieldValidation` to find, YAML has lost once it has become JSON."""
     body = b"metadata:\n  name: a\ndata:\n  k: v\n  k: w\n"
