@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("access", "debugging", "network", "workloads")
+PAGES = ("access", "debugging", "network", "several-machines", "workloads")
 TABLE = re.compile(r"^\| promise \| tests \|\n\|---\|---\|\n((?:\|.*\|\n)+)", re.MULTILINE)
 SHOWN = re.compile(r"`(test_\w+)`(?: \[([^\]]*)\])?")
 """A test, and its stories."""
