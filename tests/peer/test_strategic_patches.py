@@ -1,5 +1,5 @@
 """R-SYS-8: strategic merge patches whose lists and directives are of every sort of value, right and wrong,
-are merged or refused as by Kubernetes, in its words.
+are merged or refused as by Kubernetes, in its words; so are patches that have a key twice.
 
 Where Kubernetes' server panics nothing is asked: of items that are maps or lists in `$retainKeys` and in the
 order of a list of texts.
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from peer.named_differences import unnamed
-from peer.sequence import STRATEGIC_PATCH, Ask, Compared, differences, shown
+from peer.sequence import MERGE_PATCH, STRATEGIC_PATCH, Ask, Compared, differences, shown
 from peer.server import Server
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{ns}/deployments"
@@ -89,4 +89,36 @@ def test_a_patch_is_merged_alike(name: str, kubernetes: Server, podling: Server)
     sequence = Compared(name, asks, apart=True)
     namespace = f"strategic-{name.replace(' ', '-')}"
     found = unnamed(differences(sequence, namespace, kubernetes, podling))
+    assert not found, f"\n{shown(sequence, found)}"
+
+
+REVISIONS = "/apis/apps/v1/namespaces/{ns}/controllerrevisions"
+TWICE = (
+    b'{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"i","image":"k"}]}}}}',
+    b'{"spec":{"template":{"spec":{"containers":[{"name":"c","env":[{"name":"A","name":"B"}]}]}}}}',
+    b'{"metadata":{"labels":{"a":"b","a":"c"}}}',
+    b'{"nope":[[{"a":1,"a":2}]]}',
+)
+KEPT = (
+    b'{"metadata":{"name":"r"},"revision":1,"data":{"a":[{"b":1,"b":2}]}}',
+    b'{"metadata":{"name":"r"},"revision":1,"data":{"b":1,"b":2}}',
+    b'{"metadata":{"name":"r"},"revision":1,"revision":2,"data":{}}',
+)
+"""What a ControllerRevision keeps is not looked into."""
+
+
+@pytest.mark.parametrize("validation", ["Strict", "Warn", "Ignore"])
+def test_a_key_that_is_there_twice(validation: str, kubernetes: Server, podling: Server) -> None:
+    query = f"?dryRun=All&fieldValidation={validation}"
+    asks = [
+        Ask("POST", DEPLOYMENTS, DEPLOYMENT),
+        *(
+            Ask("PATCH", f"{DEPLOYMENTS}/d{query}", body, {"Content_Type": sort})
+            for sort in (STRATEGIC_PATCH, MERGE_PATCH)
+            for body in TWICE
+        ),
+        *(Ask("POST", f"{REVISIONS}{query}", body) for body in KEPT),
+    ]
+    sequence = Compared("twice", asks, apart=True)
+    found = unnamed(differences(sequence, f"twice-{validation.lower()}", kubernetes, podling))
     assert not found, f"\n{shown(sequence, found)}"

@@ -114,7 +114,8 @@ def read(sample: Sample) -> Iterator[Ask]:
     version = "resourceVersion=$1.metadata.resourceVersion"
     for options in (
         "limit=1", "limit=2", "limit=0", "limit=-1", "limit=x", "continue=x", "limit=1&continue=x",
-        "resourceVersion=0", "resourceVersion=0&limit=1", "resourceVersion=x", version, f"{version}&limit=1",
+        "resourceVersion=0", "resourceVersion=1&limit=-1", "resourceVersion=0&limit=1", "resourceVersion=x",
+        version, f"{version}&limit=1",
         f"{version}&resourceVersionMatch=Exact", f"{version}&resourceVersionMatch=Exact&limit=1",
         f"{version}&resourceVersionMatch=NotOlderThan",
         f"{version}&resourceVersionMatch=NotOlderThan&limit=1",

@@ -155,14 +155,14 @@ def is_exact(wanted: ListOptions) -> bool:
     """Whether to list exactly at `resourceVersion`: a list in pages is, unless `resourceVersionMatch`
     differs."""
     match = wanted.resource_version_match
-    return match == EXACT or bool(not match and wanted.limit)
+    return match == EXACT or (not match and wanted.limit > 0)
 
 
 def limit_of(wanted: ListOptions, *, cached: bool) -> int:
     """How many objects to list at most; 0 for all. `limit` is ignored for `resourceVersion=0`, as in
     Kubernetes, which answers such a list from its cache. `cached`: whether Kubernetes has one of the kind."""
     in_one = cached and wanted.resource_version == "0" and not wanted.continue_
-    return 0 if in_one else wanted.limit
+    return 0 if in_one else max(0, wanted.limit)
 
 
 def revision(text: str) -> int:

@@ -14,7 +14,7 @@ from typing import Any, ForwardRef
 
 import msgspec
 
-from podling.model.codec.fields import Shape, fields_of, shape_of
+from podling.model.codec.fields import Part, Shape, fields_of, shape_of
 from podling.model.codec.json import decode_data, decode_hook
 from podling.model.errors import bad_request
 
@@ -117,10 +117,12 @@ def walk(data: Any, shape: Shape, path: _Path) -> Iterator[str]:
             if name in seen:
                 yield f'duplicate field "{_shown((path, name))}"'
             seen.add(name)
-            yield from walk(value, inner, (path, name))
-    elif isinstance(data, list) and shape.holds is list and shape.item:
+            # What an API type keeps as it is, Kubernetes does not look into.
+            if not (inner.type is Any and shape.struct and issubclass(shape.struct, Part)):
+                yield from walk(value, inner, (path, name))
+    elif isinstance(data, list) and (shape.holds is list or shape.type is Any):
         for index, item in enumerate(data):
-            yield from walk(item, shape.item, (path, index))
+            yield from walk(item, shape.item or shape, (path, index))
 
 
 def _shown(path: _Path) -> str:
