@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from datetime import datetime
 
 import msgspec
@@ -154,12 +154,16 @@ class NodeServices:
 
     def __init__(self, client: Client, api_server: tuple[str, int] | None) -> None:
         self._informer = Informer(client, Service)
+        self._informer.subscribe(self._changed)
         self._api_server = ServiceAddress(*api_server) if api_server else None
+        self._made: dict[tuple[str, bool | None], Mapping[str, str]] = {}
+        """Since the last change of a service: of a thousand they are some eight thousand variables, which the
+        containers of a namespace have in common."""
 
     async def run(self) -> None:
         await self._informer.run()
 
-    async def variables(self, pod: Pod) -> dict[str, str]:
+    async def variables(self, pod: Pod) -> Mapping[str, str]:
         """The service variables of a pod. Raises ConfigError if services could not be listed; a static pod
         does not wait for them, as it must run without a server."""
         if not is_static(pod):
@@ -169,7 +173,14 @@ class NodeServices:
             except TimeoutError:
                 why = "services have not yet been read at least once, cannot construct envvars"
                 raise ConfigError(why) from None
-        return service_variables(pod, self._informer.items(), self._api_server)
+        key = pod.metadata.namespace, pod.spec.enable_service_links
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = service_variables(pod, self._informer.items(), self._api_server)
+        return made
+
+    def _changed(self, old: Service | None, new: Service | None) -> None:
+        self._made.clear()
 
 
 class KnownFeatures:

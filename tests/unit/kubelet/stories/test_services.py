@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
@@ -14,8 +14,11 @@ from msgspec.structs import replace
 from podling.client.transport import JSON, Answer, Transport
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.hollow.script import HollowImage
+from podling.kubelet.cri_config.environment import service_variables
+from podling.kubelet.node import shared
 from podling.kubelet.node.shared import SYNC_SECONDS
 from podling.model.types.meta import ObjectMeta
+from podling.model.types.pod import Pod
 from podling.model.types.service import Service, ServicePort, ServiceSpec
 
 if TYPE_CHECKING:
@@ -161,7 +164,15 @@ def test_a_static_pod_waits_for_no_services(play: Play, monkeypatch: pytest.Monk
     play(story, boot=False)
 
 
-def test_one_watch_is_for_all_pods(play: Play) -> None:
+def test_what_services_say_is_made_once_for_all_pods(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def noted(pod: Pod, *others: Any) -> dict[str, str]:
+        made.append(pod.metadata.name)
+        return service_variables(pod, *others)
+
+    monkeypatch.setattr(shared, "service_variables", noted)
+
     async def story(node: Node) -> None:
         way = gate(node)
         way.open.set()
@@ -170,6 +181,6 @@ def test_one_watch_is_for_all_pods(play: Play) -> None:
             await node.create(f"app-{i}")
         for i in range(5):
             await node.until(f"app-{i}", node.is_ready)
-        assert way.counted == ["list", "watch"]
+        assert way.counted == ["list", "watch"] and len(made) == 1
 
     play(story, boot=False)
