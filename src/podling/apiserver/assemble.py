@@ -245,7 +245,7 @@ class ApiServer:
             authentication=authentication,
             authorizers=authorizers,
             paths=(*handlers, Index(handlers)),
-            routes=Routes(scopes, storage.current),
+            routes=Routes(scopes, storage.current if storage.is_shared else None),
             aggregation=aggregation,
             metrics=counts,
             gate=gate,

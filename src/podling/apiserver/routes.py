@@ -125,8 +125,8 @@ class Way(NamedTuple):
 class Routes:
     """Answers resource requests by the verbs of `scopes`."""
 
-    def __init__(self, scopes: Sequence[Scope], current: Callable[[], Awaitable[int]]) -> None:
-        """`current` returns once the caches have all that anybody was told of."""
+    def __init__(self, scopes: Sequence[Scope], current: Callable[[], Awaitable[int]] | None) -> None:
+        """`current` returns once the caches have all that anybody was told of; None if they always do."""
         self._current = current
         self._scopes = {endpoint(scope): scope for scope in scopes}
         # As they begin a path.
@@ -155,7 +155,11 @@ class Routes:
                 request.body = await request.read()
             if len(request.body) > BODY_LIMIT:
                 raise too_large(BODY_LIMIT)
-        if not way.is_confirmed and not context.query.get("resourceVersion", NO_VERSION)[0]:
+        if (
+            self._current is not None
+            and not way.is_confirmed
+            and not context.query.get("resourceVersion", NO_VERSION)[0]
+        ):
             await self._current()
         return await way.verb(context, way.scope)
 
