@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlparse
@@ -99,6 +100,16 @@ def missing(pattern: str, is_there: Callable[[Path, str], bool]) -> list[tuple[P
         for name in set(re.findall(pattern, text))
         if not is_there(document, name)
     ]
+
+
+def test_no_section_stands_twice() -> None:
+    twice = {
+        (document.relative_to(ROOT), heading)
+        for document, text in TEXTS.items()
+        for heading, times in Counter(re.findall(r"^## .*", text, re.MULTILINE)).items()
+        if times > 1
+    }
+    assert not twice
 
 
 def test_every_file_linked_is_there() -> None:
