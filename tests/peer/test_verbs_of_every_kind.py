@@ -305,6 +305,10 @@ def deleted(sample: Sample) -> Iterator[Ask]:
         yield Ask("DELETE", f"{items}?{options}")
     yield Ask("DELETE", f"{items}?{SELECTED},letter%3Dw")
     yield Ask("DELETE", f"{items}?{SELECTED}&fieldSelector=metadata.name%3D{sample.called('y')}")
+    if sample.resource.kind == "CustomResourceDefinition":
+        # It goes once a server has seen that there is nothing of its kind.
+        for letter in "wy":
+            yield Ask("GET", sample.item(letter), until=404)
     yield Ask("GET", f"{items}?{SELECTED}", None, {"Accept": METADATA_LIST})
     precise = {"uid": "$1.metadata.uid", "resourceVersion": "$1.metadata.resourceVersion"}
     yield Ask("DELETE", f"{item}", {"preconditions": precise})
