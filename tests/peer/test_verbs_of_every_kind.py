@@ -57,6 +57,10 @@ METADATA_FAULTS: Sequence[Mapping[str, Any]] = (
 )  # fmt: skip
 
 
+TWO_FAULTS = ("fieldValidation=Loud", "fieldManager=%07")
+"""Beside a body of a sort that nobody reads."""
+
+
 def made(sample: Sample) -> Iterator[Ask]:
     items, body = sample.items, sample.body()
     dry = f"{items}?dryRun=All"
@@ -72,6 +76,8 @@ def made(sample: Sample) -> Iterator[Ask]:
         ("application/json", written), ("application/vnd.kubernetes.protobuf", b"k8s\0x"),
     ):  # fmt: skip
         yield Ask("POST", dry, sent, {"Content_Type": sort})
+    for option in TWO_FAULTS:
+        yield Ask("POST", f"{dry}&{option}", body, {"Content_Type": "text/plain"})
     yield from _validated("POST", dry, body)
     for options in (
         "dryRun=Some", "dryRun=All&dryRun=Some", "dryRun=", "dryRun=all", "dryRun=All&fieldManager=%07",
@@ -162,6 +168,8 @@ def updated(sample: Sample) -> Iterator[Ask]:
         (MERGE_PATCH, changed), ("application/vnd.kubernetes.protobuf", b"k8s\0x"),
     ):  # fmt: skip
         yield Ask("PUT", dry, sent, {"Content_Type": sort})
+    for option in TWO_FAULTS:
+        yield Ask("PUT", f"{dry}&{option}", changed, {"Content_Type": "text/plain"})
     yield from _validated("PUT", dry, body)
     for options in (
         "dryRun=Some", "dryRun=All&fieldManager=%07", "dryRun=All&fieldManager=f", "dryRun=All&force=true",
@@ -186,6 +194,8 @@ def updated(sample: Sample) -> Iterator[Ask]:
 def patched(sample: Sample) -> Iterator[Ask]:
     items, item = sample.items, sample.item()
     yield Ask("POST", items, sample.body())
+    for option in TWO_FAULTS:
+        yield Ask("PATCH", f"{item}?dryRun=All&{option}", {}, {"Content_Type": "application/json"})
     yield from _patched(sample, item)
     yield from (
         Ask(

@@ -62,11 +62,15 @@ class _Operation(msgspec.Struct):
 _OPERATIONS, _ANY_FIELDS = list[_Operation], dict[str, Any]
 
 
+def unsupported() -> GenericError:
+    return GenericError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+
+
 def parse_patch(media_type: str, body: bytes, type: type[KubeObject]) -> ParsedPatch:
     """The patch in `body`, for objects of `type`. Raises StatusError: 415 for another media type, 400 for a
     malformed body."""
     if media_type not in MEDIA_TYPES or media_type == APPLY:
-        raise GenericError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+        raise unsupported()
     try:
         patch = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:

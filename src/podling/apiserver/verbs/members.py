@@ -22,8 +22,8 @@ from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.response import Response
 from podling.apiserver.store.store import Store
 from podling.apiserver.verbs.body import read_object
+from podling.apiserver.verbs.create import check_post
 from podling.apiserver.verbs.delete import delete_options
-from podling.apiserver.verbs.options import check_write
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.update import check_place
 from podling.model.codec import json
@@ -40,7 +40,7 @@ waits until the name is free, and tries again."""
 
 async def create_member(context: RequestContext, scope: Scope) -> Response:
     members, name = _asked(context, scope)
-    dry_run = check_write(context.query, "CreateOptions")
+    dry_run = check_post(context)
     body = await read_object(context, members.body)
     body.metadata.name = body.metadata.name or name
     check_place(body.metadata, scope.namespace(context), name)

@@ -14,6 +14,7 @@ from podling.apiserver.patch.parse import (
     Patch,
     parse_patch,
     patch_faults,
+    unsupported,
 )
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.response import Response
@@ -70,7 +71,13 @@ async def patch(context: RequestContext, scope: Scope) -> Response:
 
 
 def media_type(context: RequestContext) -> str:
-    return context.request.headers.get("Content-Type", "").partition(";")[0].strip()
+    """Of a patch. Raises StatusError 415: as in Kubernetes before anybody looks at the query."""
+    sort = context.request.headers.get("Content-Type", "").partition(";")[0].strip()
+    if sort not in MEDIA_TYPES:
+        # And before anybody looks what is patched.
+        context.warnings.clear()
+        raise unsupported()
+    return sort
 
 
 async def read_patch(context: RequestContext, type_: type[Any]) -> Callable[[Any], Any]:
@@ -83,11 +90,7 @@ async def read_patch(context: RequestContext, type_: type[Any]) -> Callable[[Any
         raise bad_request(f"the patch is not UTF-8: {error.reason} at byte {error.start}") from error
     sort = media_type(context)
     decoded = decode_unstructured if sort == STRATEGIC_MERGE_PATCH else json.decode_sent
-    if sort in MEDIA_TYPES:
-        await aside(len(body), record_patch, context, body)
-    else:
-        # Refused before anybody looks what is patched.
-        context.warnings.clear()
+    await aside(len(body), record_patch, context, body)
     validation = field_validation(context.query)
 
     def parsed() -> tuple[Patch, list[str]]:
