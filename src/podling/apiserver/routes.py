@@ -131,11 +131,12 @@ class Routes:
         self._scopes = {endpoint(scope): scope for scope in scopes}
         # As they begin a path.
         self._groups = ("/api/", *{f"/apis/{group}/" for group, _, _, _ in self._scopes if group})
-        self._ways: dict[RepeatedRequest, Way | None] = {}
+        self._ways: dict[RepeatedRequest | None, Way | None] = {}
 
     async def serve(self, context: RequestContext) -> Response:
         """Answer a resource request. Raises StatusError."""
-        way = self._way(context)
+        # Of most requests it is known already.
+        way = self._ways.get(context.repeated) or self._way(context)
         if way is None:
             return no_such_page()
         if context.recorded is not None:

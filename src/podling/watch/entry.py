@@ -106,7 +106,7 @@ def _seam(value: bytes) -> int:
 
 def _spliced(value: bytes, seam: int, revision: int) -> bytes:
     comma = b"" if value[seam] == _EMPTY else b","
-    return b'%b"resourceVersion":"%d"%b%b' % (value[:seam], revision, comma, value[seam:])
+    return value[:seam] + b'"resourceVersion":"%d"%b' % (revision, comma) + value[seam:]
 
 
 class Decoder:
