@@ -52,7 +52,8 @@ class Peer:
     """Connects when it is first asked, and again when its connection has ended.
 
     It has `connects_within` seconds to speak HTTP/2. It is asked `ping_every` so many whether it is still
-    there; None is for a peer whose end the kernel tells. No message may have more than `largest` bytes.
+    there; None is for a peer whose end the kernel tells. No message may have more than `largest` bytes, and
+    no connection may bring more than `most` altogether: for a peer that is a stranger.
     """
 
     def __init__(
@@ -64,11 +65,12 @@ class Peer:
         secure: bool = False,
         ping_every: float | None = None,
         largest: int = WINDOW,
+        most: int | None = None,
     ) -> None:
         self._dial = dial
         self._connects_within = connects_within
         self._link_of: Callable[[], Link] = lambda: Link(
-            Http2(authority, secure=secure, largest=largest), ping_every
+            Http2(authority, secure=secure, largest=largest), ping_every, most
         )
         self._link: Link | None = None
         self._connecting: asyncio.Task[Link] | None = None
@@ -116,9 +118,11 @@ class Peer:
 class Link(asyncio.Protocol):
     """One connection to a peer."""
 
-    def __init__(self, http2: Http2, ping_every: float | None) -> None:
+    def __init__(self, http2: Http2, ping_every: float | None, most: int | None) -> None:
         self._http2 = http2
         self._ping_every = ping_every
+        self._most = most
+        """Bytes that may come yet; None for any number."""
         self._transport: asyncio.Transport | None = None
         self._answers: dict[int, bytes] = {}
         self._asked: dict[int, asyncio.Future[bytes]] = {}
@@ -181,6 +185,11 @@ class Link(asyncio.Protocol):
         self._expect_ping()
 
     def data_received(self, data: bytes) -> None:
+        if self._most is not None:
+            self._most -= len(data)
+            if self._most < 0:
+                self.end("it sends more than is wanted of it")
+                return
         try:
             for event in self._http2.receive(data):
                 match event:

@@ -28,6 +28,8 @@ NO_ERROR, REFUSED_STREAM, CANCEL = 0, 7, 8
 OK, CANCELLED, UNKNOWN, DEADLINE_EXCEEDED = 0, 1, 2, 4
 RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE = 8, 12, 13, 14
 """Codes of gRPC."""
+LONGEST_CODE = 3
+"""Digits of a code."""
 RESETS: Mapping[int, int] = {REFUSED_STREAM: UNAVAILABLE, CANCEL: CANCELLED}
 """Codes of HTTP/2 → of gRPC."""
 Headers = tuple[tuple[str, str], ...]
@@ -256,7 +258,8 @@ class Http2:
             one.status = UNKNOWN, f"it answers with status {found[':status']} of HTTP"
         if "grpc-status" in found:
             code = found["grpc-status"]
-            one.status = int(code) if code.isdigit() else UNKNOWN, unquote(found.get("grpc-message", ""))
+            is_code = code.isascii() and code.isdecimal() and len(code) <= LONGEST_CODE
+            one.status = int(code) if is_code else UNKNOWN, unquote(found.get("grpc-message", ""))
         if flags & END_STREAM:
             self._end(stream, one, events)
 

@@ -31,6 +31,7 @@ from podling.process.http2 import (
     RST_STREAM,
     SETTINGS,
     UNAVAILABLE,
+    UNKNOWN,
     USUAL_WINDOW,
     WINDOW_UPDATE,
     Ended,
@@ -124,6 +125,13 @@ def test_a_refusal_says_why() -> None:
     client.ask(PATH, b"")
     said = trailers(1, ("grpc-status", "14"), ("grpc-message", "etcdserver: no leader%21"))
     assert client.receive(said) == [Ended(1, UNAVAILABLE, "etcdserver: no leader!")]
+
+
+@pytest.mark.parametrize("code", ["\u00b2", "9" * 5000, "-1", ""])
+def test_a_status_that_is_no_code_is_unknown(code: str) -> None:
+    client = begun()
+    client.ask(PATH, b"")
+    assert client.receive(trailers(1, ("grpc-status", code))) == [Ended(1, UNKNOWN, "")]
 
 
 def test_what_a_server_asks_is_answered() -> None:

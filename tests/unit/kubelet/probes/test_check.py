@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 
 import grpc
 import pytest
@@ -188,6 +189,26 @@ async def test_grpc_of_what_does_not_speak_it(served: Served) -> None:
             False,
             f"timeout: failed to connect service {place} within 0s: context deadline exceeded",
         )
+
+
+async def test_grpc_of_what_sends_without_end() -> None:
+    """A pod decides what it sends; the node reads no more of it than an answer may have."""
+    part_of_a_gigabyte = b"\x00\x40\x00\x00\x00" + (1).to_bytes(4) + b"\0\x40" + bytes(16382)
+
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        empty_settings = bytes(3) + b"\x04" + bytes(5)
+        writer.write(empty_settings)
+        await reader.readuntil(b"/grpc.health.v1.Health/Check")
+        with suppress(ConnectionError):
+            while True:
+                writer.write(part_of_a_gigabyte)
+                await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(flood, HOST, 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        outcome = await ask(Probe(grpc=GRPCAction(port=port)), timeout=5)
+    assert not outcome.success and outcome.message.endswith("it sends more than is wanted of it")
 
 
 async def test_grpc_of_a_server_that_is_about_to_listen(monkeypatch: pytest.MonkeyPatch) -> None:
