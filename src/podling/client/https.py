@@ -265,14 +265,22 @@ class HttpsTransport:
             raise
         return connection
 
+    def _kept(self, tls: ssl.SSLContext) -> Connection | None:
+        """One that is idle and can be used again."""
+        while self._idle:
+            kept = self._idle.pop()
+            if kept.tls is tls and kept.is_fresh():
+                return kept
+            kept.close()
+        return None
+
     async def _connection(self, tls: ssl.SSLContext) -> Connection:
+        if kept := self._kept(tls):
+            return kept
         async with self._dials:
-            # Looked for once it is this request's turn: another may have been answered meanwhile.
-            while self._idle:
-                kept = self._idle.pop()
-                if kept.tls is tls and kept.is_fresh():
-                    return kept
-                kept.close()
+            # Once it is this request's turn another may have been answered.
+            if kept := self._kept(tls):
+                return kept
             loop = asyncio.get_running_loop()
             reader = asyncio.StreamReader(PIECE, loop)
             protocol = asyncio.StreamReaderProtocol(reader)

@@ -116,9 +116,11 @@ class HealthPorts:
     def __init__(self, address: str, is_healthy: Callable[[], bool], failed: Failed) -> None:
         self._address, self._is_healthy = address, is_healthy
         self._wanted: dict[Key, Local] = {}
-        self._listeners = Listeners[tuple[Key, int]](
-            self._listening, lambda place, error: failed(*place, str(error))
-        )
+
+        async def cannot_listen(place: tuple[Key, int], error: OSError) -> None:
+            failed(*place, str(error))
+
+        self._listeners = Listeners[tuple[Key, int]](self._listening, cannot_listen)
         self.run = self._listeners.run
 
     def put(self, key: Key, local: Local | None) -> None:

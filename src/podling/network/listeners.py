@@ -20,7 +20,7 @@ Listen = Callable[[K], Awaitable[AsyncExitStack]]
 class Listeners(Generic[K]):
     """`run()` it. `failed` is told once of each key for which nobody could listen."""
 
-    def __init__(self, listen: Listen[K], failed: Callable[[K, OSError], None]) -> None:
+    def __init__(self, listen: Listen[K], failed: Callable[[K, OSError], Awaitable[None]]) -> None:
         self._listen, self._failed = listen, failed
         self._wanted: dict[K, None] = {}
         self._changed: dict[K, None] = {}
@@ -63,7 +63,7 @@ class Listeners(Generic[K]):
                     except OSError as error:
                         missing[key] = None
                         if not was_missing:
-                            self._failed(key, error)
+                            await self._failed(key, error)
                     await turn.share()
         finally:
             for one in open_now.values():

@@ -235,10 +235,11 @@ def _reset(accepted: socket.socket) -> None:
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
 
 
-def _cannot_listen(frontend: Frontend, error: OSError) -> None:
+async def _cannot_listen(frontend: Frontend, error: OSError) -> None:
     place = f"{LOOPBACK[frontend.family]}, {frontend.protocol.upper()} port {frontend.port}"
     if error.errno == errno.EADDRINUSE:
-        who = holder(frontend.protocol, frontend.port)
+        # There may be thousands of processes to look through.
+        who = await asyncio.to_thread(holder, frontend.protocol, frontend.port)
         log.warning("%s has %s: its clients are not led to the service", who, place)
     else:
         log.warning("the node port at %s is not open: %s", place, error)
