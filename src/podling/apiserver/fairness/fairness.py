@@ -244,7 +244,7 @@ class Fairness:
                 return ROOM
             flow = self.flow(context.user, info, repeated)
         context.flow_headers = flow.headers
-        # Most requests have a task of their own, to which nobody has said it.
+        # Not asked for first: nearly every request has a task of its own, in which it is unset.
         done_for.set(flow.name)
         schema, level = flow.schema, flow.level
         width = 1 if level is None or info.verb == "get" else self._width(context, level)
