@@ -22,6 +22,7 @@ import msgspec
 
 import leftovers
 from podling.machine.instance import Instance
+from podling.machine.network import has_ipv6
 
 PODLING = [sys.executable, "-m", "podling"]
 INIT = shutil.which("catatonit") or "catatonit"
@@ -116,13 +117,16 @@ class Wire:
         return ended(*self.within(*command)).stdout
 
     def machine(self, name: str, segment: int = 1) -> Machine:
-        """One more, with an address of the segment: 10.201.SEGMENT.N."""
+        """One more, with addresses of the segment: 10.201.SEGMENT.N, and fd00:201:SEGMENT::N where there is
+        IPv6."""
         bridge = f"segment{segment}"
         if segment not in self._segments:
             # An address of its own: otherwise it has that of a port, and another once that is gone.
             mac = f"02:00:00:00:00:{segment:02x}"
             self.run("ip", "link", "add", bridge, "address", mac, "type", "bridge")
             self.run("ip", "address", "add", f"10.201.{segment}.1/24", "dev", bridge)
+            if has_ipv6():
+                self.run("ip", "address", "add", f"fd00:201:{segment}::1/64", "dev", bridge, "nodad")
             self.run("ip", "link", "set", bridge, "up")
         self._segments[segment] = number = self._segments.get(segment, 1) + 1
         machine = Machine(name, f"10.201.{segment}.{number}", self._directory / name, 0, self)
@@ -132,7 +136,7 @@ class Wire:
 
     def start(self, machine: Machine) -> None:
         """Also once more, after it was killed."""
-        _, _, segment, _ = machine.address.split(".")
+        _, _, segment, number = machine.address.split(".")
         machine.directory.mkdir(exist_ok=True)
         machine.init = self._hold(machine.name)
         port = ("ip", "link", "add", machine.name, "type", "veth", "peer", "name", "eth0", "netns")
@@ -143,6 +147,10 @@ class Wire:
         machine.run("ip", "address", "add", f"{machine.address}/24", "dev", "eth0")
         machine.run("ip", "link", "set", "eth0", "up")
         machine.run("ip", "route", "add", "default", "via", f"10.201.{segment}.1")
+        if has_ipv6():
+            own = f"fd00:201:{segment}::{number}/64"
+            machine.run("ip", "address", "add", own, "dev", "eth0", "nodad")
+            machine.run("ip", "route", "add", "default", "via", f"fd00:201:{segment}::1")
 
     def _hold(self, name: str) -> int:
         """The process that keeps the namespaces of a machine, as this machine numbers it."""

@@ -20,6 +20,7 @@ import msgspec
 import pytest
 from cryptography import x509
 
+from podling.machine.network import has_ipv6
 from podling.machine.pki import BACKDATE, Authority, Term
 
 from .machines import PODLING, Machine, wired
@@ -30,9 +31,11 @@ BUSYBOX = "podling.test/busybox:1"
 SAYS = (
     "mkdir -p /www/cgi-bin; cd /www/cgi-bin; "
     "printf '#!/bin/sh\\necho\\necho $(hostname) $REMOTE_ADDR\\n' > who; chmod +x who; "
-    "head -c 3000000 /dev/zero > /www/long; httpd -f -p 0.0.0.0:8080 -h /www"
+    "head -c 3000000 /dev/zero > /www/long; httpd -p [::]:8081 -h /www; httpd -f -p 0.0.0.0:8080 -h /www"
 )
 """Answers with its own name, and the address of who asks."""
+RANGE = "10.127.0.0/16"
+RANGES = f"{RANGE},fd00:127::/108"
 NOT_READY_WITHIN = 90
 """Seconds: a silent node counts as lost after 50."""
 RENEWED_WITHIN = MOVED_WITHIN = 60
@@ -100,7 +103,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory, image_archives: dict[str,
         )
         made = Machines(alpha, beta, gamma, {})
         began = time.monotonic()
-        alpha.podling("up", "--detach")
+        alpha.podling("up", "--detach", "--service-cluster-ip-range", RANGES if has_ipv6() else RANGE)
         made.took["alpha"] = time.monotonic() - began
         made.took["beta"] = join(made, beta, "--node-labels", "rack=one")
         made.took["gamma"] = join(made, gamma, "--register-with-taints", "far=yes:PreferNoSchedule")
@@ -138,6 +141,17 @@ def test_pods_of_all_nodes_reach_one_another_with_their_own_addresses(
 ) -> None:
     said = machines.ask(f"on-{client}", f"http://{machines.address(f'on-{server}')}:8080/cgi-bin/who")
     assert said == f"on-{server} {machines.address(f'on-{client}')}"
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="the kernel has no IPv6")
+@pytest.mark.parametrize("client", NAMES)
+@pytest.mark.parametrize("server", NAMES)
+def test_pods_of_all_nodes_reach_one_another_over_ipv6(machines: Machines, client: str, server: str) -> None:
+    """With their own addresses. busybox's wget fails with such addresses."""
+    own, there = (machines.get("pod", f"on-{name}")["status"]["podIPs"][1]["ip"] for name in (client, server))
+    script = f"printf 'GET /cgi-bin/who HTTP/1.0\\r\\n\\r\\n' | nc -w 5 {there} 8081 | tail -n 1"
+    said = machines.alpha.kubectl("exec", f"on-{client}", "--", "sh", "-c", script).stdout
+    assert said.replace("[", "").replace("]", "") == f"on-{server} {own}\n"
 
 
 def test_what_is_long_passes_the_tunnel(machines: Machines) -> None:

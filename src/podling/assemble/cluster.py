@@ -44,7 +44,7 @@ from podling.kubelet.server.server import Peer
 from podling.kubelet.worker.context import admit_all
 from podling.machine.network import gateway
 from podling.machine.pki import Authority, KeyPair, renew_forever
-from podling.machine.start import is_taken, listener, machine_address, writing
+from podling.machine.start import is_taken, listener, machine_address, machine_address6, writing
 from podling.model.rules.addresses import first_address
 from podling.model.rules.service_endpoints import API_NAMESPACE, API_SERVICE
 from podling.model.rules.status import is_condition_true
@@ -107,11 +107,12 @@ async def live(
             options=options.node,
             ip=address,
             listener=listener(address, KUBELET_PORT, 0),
-            subnet=settled.subnet,
+            subnets=settled.subnets,
             serving=serving,
             client_ca=server.ca,
             api_server=None if options.service_proxy else (server.address, server.port),
-            resolvers=(resolver or gateway(settled.subnet),),
+            resolvers=(resolver or gateway(settled.subnets),),
+            ip6=machine_address6() if ":" in settled.subnets else "",
         )
     server = replace(
         server,
@@ -194,7 +195,7 @@ async def _live(
         plane.own_client(),
         informers,
         clock,
-        gateway(settings.subnet),
+        gateway(settings.subnets),
         tenth_address(server.cidr),
         settings.name,
         settings.kubelet_config().resolv_conf,
@@ -203,8 +204,8 @@ async def _live(
         settings.instance.run_dir,
         server.address if plane.leases is not None else "",
     )
-    # The subnet is of the pods that podling's own runtime has.
-    pods = "" if settings.options.cri_endpoint else settings.subnet
+    # The subnets are of the pods that podling's own runtime has.
+    pods = "" if settings.options.cri_endpoint else settings.subnets
     proxied = ProxyOptions(settings.instance, settings.name, settled.cidr, pods, settings.ip)
     proxy = (
         (run_proxy(plane.client(PROXY), informers, proxied, plane.server.metrics.add),)
@@ -222,7 +223,7 @@ async def _live(
         if settings.options.cri_endpoint
         else (
             NodeRoutes(
-                as_node, informers, settings.instance, settings.name, settings.ip, settings.subnet
+                as_node, informers, settings.instance, settings.name, settings.ip, settings.subnets
             ).run(),
         )
     )

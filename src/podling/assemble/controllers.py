@@ -221,7 +221,7 @@ async def run_all(
             await woken(started, LONGEST_START)
             rest = controllers.rest(account, informers, told, clock, authority, type_check)
             others = Others(server_names, subnets(cidr))
-            rest += controllers.of_nodes(account, server, informers, told, cluster_cidr, others)
+            rest += controllers.of_nodes(account, server, informers, told, cluster_cidr, cidr, others)
             if workloads:
                 rest += controllers.workloads(account, informers, told, clock)
             if taken is not None:

@@ -44,7 +44,7 @@ from podling.model.types.authorization import (
 from podling.model.types.networking import ServiceCIDR
 from podling.model.types.node import Node, NodeAddress, NodeStatus, Taint
 from podling.model.types.service import Service
-from podling.network.routes import subnet_of
+from podling.network.routes import subnets_of
 
 APPROVED_WITHIN = 60.0
 """Seconds for a certificate."""
@@ -137,10 +137,10 @@ async def identify(client: Client, wanted: Wanted, now: datetime) -> None:
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What a node must know of its cluster before its runtime starts: the subnet of its pods, the subnets of
+    """What a node must know of its cluster before its runtime starts: the subnets of its pods and of
     services, separated by commas, and where pods ask for names; what is not known is empty."""
 
-    subnet: str
+    subnets: str = msgspec.field(name="subnet")
     services: str = ""
     dns: str = ""
 
@@ -172,7 +172,7 @@ def new_member(config: KubeletConfig, taints: Sequence[Taint]) -> Node:
     machine = this_machine(config.root_dir)
     status = NodeStatus(
         addresses=[
-            NodeAddress(type="InternalIP", address=config.node_ip),
+            *(NodeAddress(type="InternalIP", address=one) for one in config.node_ips),
             NodeAddress(type="Hostname", address=machine.hostname),
         ]
     )
@@ -192,7 +192,7 @@ async def registered(client: Client, node: Node) -> str:
     found: list[str] = []
 
     def has_subnet(seen: Node) -> bool:
-        found[:] = [subnet_of(seen)]
+        found[:] = [",".join(subnets_of(seen))]
         return bool(found[0])
 
     try:

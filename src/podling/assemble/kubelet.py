@@ -44,7 +44,8 @@ from podling.model.time import Clock, SystemClock
 class KubeletOptions(msgspec.Struct, frozen=True):
     """What the command line asks for; what is empty is found out. `client_ca` is the authority of those who
     may ask the kubelet, the kubeconfig's when None; `serving` is made by an authority of the kubelet's own
-    when None. `pod_cidr` is one no other podling of the machine has, when empty. `api_server` is as in
+    when None. `node_ip` and `pod_cidr` may have one of IPv6 after a comma; when empty the subnet is one that
+    no other podling of the machine has. `api_server` is as in
     `KubeletConfig`."""
 
     instance: Instance
@@ -69,7 +70,7 @@ def run(options: KubeletOptions, report: Report) -> None:
         access = read_access(options.kubeconfig)
         check_machine()
         clock = SystemClock()
-        instance, ip = options.instance, options.node_ip or machine_address()
+        instance, ip = options.instance, options.node_ip.partition(",")[0] or machine_address()
         with hold(instance):
             wanted = (options.port,) if options.port else (port_before(instance) or KUBELET_PORT, 0)
             with listener(ip, *wanted) as listening:
@@ -115,7 +116,7 @@ async def serve(
 ) -> None:
     """Run the node until cancelled, which leaves its pods running. `ready` is called once it takes pods;
     `admit` holds for podling's own runtime."""
-    containerd = await start_runtime(settings.instance, settings.subnet, settings.options, report)
+    containerd = await start_runtime(settings.instance, settings.subnets, settings.options, report)
     node = RunningNode(settings, client, clock, containerd, admit=admit if containerd else admit_all)
 
     async def say_ready() -> None:
@@ -188,8 +189,14 @@ def settle(
         options=options.node,
         ip=ip,
         listener=listening,
-        subnet=choose(instance, port_of(listening), options.pod_cidr).subnet,
+        subnets=_subnets(options, port_of(listening)),
         serving=serving,
         client_ca=client_ca,
         api_server=options.api_server,
+        ip6=options.node_ip.partition(",")[2],
     )
+
+
+def _subnets(options: KubeletOptions, port: int) -> str:
+    wanted, *beside = options.pod_cidr.split(",")
+    return ",".join([choose(options.instance, port, wanted).subnet, *beside])

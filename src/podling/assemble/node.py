@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from podling.machine.instance import Instance
 from podling.machine.node_runtime import PAUSE_IMAGE
 from podling.machine.pki import KeyPair
 from podling.model.time import Clock
+from podling.model.types.pod import Pod
 from podling.streaming.driver import Connect
 
 log = logging.getLogger(__name__)
@@ -41,12 +42,14 @@ class NodeSettings(msgspec.Struct, frozen=True):
     options: NodeOptions
     ip: str
     listener: socket.socket
-    subnet: str
+    subnets: str
+    """Of the pods; as are addresses, of IPv6, too, if services have any."""
     serving: KeyPair
     client_ca: Path
     api_server: tuple[str, int] | None = None
     resolvers: tuple[str, ...] = ()
     """Where pods ask for names, if the options name no other."""
+    ip6: str = ""
 
     @property
     def name(self) -> str:
@@ -59,10 +62,11 @@ class NodeSettings(msgspec.Struct, frozen=True):
             root_dir=instance.kubelet_dir,
             log_dir=instance.pod_logs_dir,
             node_ip=self.ip,
+            node_ip6=self.ip6,
             kubelet_port=port_of(self.listener),
             api_server=self.api_server,
             cgroup_root=instance.cgroup,
-            pod_cidr=self.subnet,
+            pod_cidr=self.subnets,
             gates=options.gates,
             sandbox_image=PAUSE_IMAGE,
             **{"cluster_dns": self.resolvers, **options.settings},
@@ -80,6 +84,23 @@ class Neighbour(msgspec.Struct, frozen=True):
 
     peer: Peer
     join: Callable[[str, int, Connect], AbstractContextManager[None]]
+
+
+def reached_at_once(subnet: str, admit: Admit) -> Admit:
+    """`admit`, once pods of a subnet of IPv6 reach their gateway."""
+    # Most clusters have no IPv6, and their starts wait for imports.
+    from podling.machine.gateways import gateway6, open_gateways
+
+    gateway = gateway6(subnet)
+
+    async def admitted(pod: Pod, addresses: Sequence[str]) -> str:
+        try:
+            open_gateways(gateway)
+        except OSError as error:
+            log.warning("the first packets of pods over IPv6 may take two seconds: %s", error)
+        return await admit(pod, addresses)
+
+    return admitted
 
 
 class RunningNode:
@@ -102,7 +123,10 @@ class RunningNode:
         self._runtime = GrpcRuntime(socket)
         self._events = EventRecorder(client, clock, "kubelet", settings.name)
         self._access = NodeAccess(client, settings.name, clock)
-        self.kubelet = Kubelet(client, self._runtime, self._events, clock, settings.kubelet_config(), admit)
+        config = settings.kubelet_config()
+        if containerd and (subnet6 := settings.subnets.partition(",")[2]):
+            admit = reached_at_once(subnet6, admit)
+        self.kubelet = Kubelet(client, self._runtime, self._events, clock, config, admit)
 
     async def run(self) -> None:
         settings, neighbour = self._settings, self._neighbour

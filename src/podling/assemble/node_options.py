@@ -32,11 +32,11 @@ class NodeOptions(msgspec.Struct, frozen=True):
 
 
 async def start_runtime(
-    instance: Instance, subnet: str, options: NodeOptions, report: Report
+    instance: Instance, subnets: str, options: NodeOptions, report: Report
 ) -> Containerd | None:
     """Start a private containerd; None when the options name another runtime. Raises StartError."""
     if options.cri_endpoint:
         return None
     report("Starting containerd")
     deadline = options.settings.get("pull_deadline", NO_PROGRESS_FOR)
-    return await node_runtime.start(instance, subnet, options.registry_mirrors, deadline)
+    return await node_runtime.start(instance, subnets, options.registry_mirrors, deadline)

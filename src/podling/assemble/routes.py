@@ -31,7 +31,7 @@ from podling.network.routes import DATA, Way, backend_annotations, scripts, tunn
 from podling.process.waits import Backoff
 
 RETRY = Backoff(0.5, 30.0)
-ROUTES = Path("/proc/net/route")
+ROUTES, ROUTES6 = Path("/proc/net/route"), Path("/proc/net/ipv6_route")
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +40,11 @@ class NodeRoutes:
     """Make it before its informers start, then `run()` it."""
 
     def __init__(
-        self, client: Client, informers: Informers, instance: Instance, name: str, address: str, subnet: str
+        self, client: Client, informers: Informers, instance: Instance, name: str, address: str, subnets: str
     ) -> None:
-        """Of the node `name`, with its address and the subnet of its pods."""
+        """Of the node `name`, with its address and the subnets of its pods."""
         self._client, self._instance = client, instance
-        self._name, self._address, self._subnet = name, address, subnet
+        self._name, self._address, self._subnets = name, address, subnets
         self._nodes = informers.of(Node)
         self._nodes.subscribe(self._changed)
         self._held: Sequence[Way] = [Way(one, "") for one in noted_nodes(instance.run_dir)]
@@ -67,11 +67,13 @@ class NodeRoutes:
             await self._wake.wait()
 
     async def _follow(self) -> None:
-        wanted = ways(self._nodes.items(), self._name, ROUTES.read_text())
+        table6 = ROUTES6.read_text() if ":" in self._subnets else ""
+        wanted = ways(self._nodes.items(), self._name, ROUTES.read_text(), table6)
         device = self._instance.tunnel
         if wanted.tunnel_by:
             if not await has_link(device):
-                await change_routes(tunnel(device, self._name, self._address, self._subnet, wanted.tunnel_by))
+                subnet = self._subnets.partition(",")[0]
+                await change_routes(tunnel(device, self._name, self._address, subnet, wanted.tunnel_by))
                 # A link that is new knows nothing of what was sent through the one before.
                 self._held = [one for one in self._held if not one.mac]
             await self._tell()
@@ -83,10 +85,10 @@ class NodeRoutes:
             note_nodes(self._instance.run_dir, subnets)
             self._held = wanted.ways
             if subnets:
-                lead_on()
+                lead_on(self._subnets)
         subnets = sorted(way.subnet for way in wanted.ways)
         if subnets != self._masqueraded:
-            await set_up_masquerade(self._instance.bridge, self._subnet, subnets)
+            await set_up_masquerade(self._instance.bridge, self._subnets, subnets)
             self._masqueraded = subnets
 
     async def _tell(self) -> None:

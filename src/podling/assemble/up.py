@@ -37,7 +37,9 @@ from podling.assemble.shared import kept
 from podling.cri.containerd.containerd import Containerd
 from podling.machine import node_runtime
 from podling.machine.instance import DEFAULT_PORT, Instance
+from podling.machine.network import has_ipv6
 from podling.machine.start import StartError, check_machine, hold, writing
+from podling.model.rules.pod_subnets import pod_subnets
 
 
 class UpOptions(msgspec.Struct, frozen=True):
@@ -72,11 +74,11 @@ class UpOptions(msgspec.Struct, frozen=True):
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """`options` and what they leave open: the API server's port, the pods' subnet and the services' range."""
+    """`options` and what they leave open: the API server's port, and the subnets of pods and of services."""
 
     options: UpOptions
     port: int
-    subnet: str
+    subnets: str
     cidr: str
 
 
@@ -138,11 +140,12 @@ def run(
                 port = options.port or port_before(instance) or DEFAULT_PORT
                 check_port(port)
                 cidr = choose_range(instance, port, options.service_range)
-                settled = Settled(options, port, choose(instance, port, subnet).subnet, cidr)
+                own = choose(instance, port, subnet).subnet
+                settled = Settled(options, port, pod_subnets(own, cidr) if has_ipv6() else own, cidr)
             try:
                 async with asyncio.TaskGroup() as tasks:
                     starting = tasks.create_task(
-                        start_runtime(instance, settled.subnet, options.node, report)
+                        start_runtime(instance, settled.subnets, options.node, report)
                     )
                     live = await asyncio.to_thread(imported)
                     await live(settled, starting, ready, told_to_stop, report)

@@ -43,8 +43,17 @@ from podling.client.kubeconfig import Access
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.worker.context import admit_all
 from podling.machine.instance import Instance
+from podling.machine.network import has_ipv6
 from podling.machine.pki import write_whole
-from podling.machine.start import StartError, check_machine, hold, listener, machine_address, writing
+from podling.machine.start import (
+    StartError,
+    check_machine,
+    hold,
+    listener,
+    machine_address,
+    machine_address6,
+    writing,
+)
 from podling.model.rules.status import is_condition_true
 from podling.model.time import SystemClock
 from podling.model.types.discovery import EndpointSlice
@@ -176,16 +185,17 @@ async def _live(
             identity = joined_certificate(instance.pki_dir, name)
             await identify(client, identity, clock.now())
             cluster = await known(client, beside, instance, new_member(config, options.taints))
-            subnet = cluster.subnet
+            subnets = cluster.subnets if has_ipv6() else cluster.subnets.partition(",")[0]
+            addresses = ",".join(filter(None, (ip, machine_address6() if ":" in subnets else "")))
             resolvers: Mapping[str, Any] = {"cluster_dns": (cluster.dns,)} if cluster.dns else {}
             node = replace(options.node, node_name=name, settings={**resolvers, **given})
             chosen = KubeletOptions(
                 instance,
                 instance.joined_kubeconfig,
                 node,
-                ip,
+                addresses,
                 options.port,
-                subnet,
+                subnets,
                 rotates=True,
                 rotates_server=True,
             )
@@ -194,9 +204,9 @@ async def _live(
         informers = Informers(beside)
         informers.of(EndpointSlice).subscribe(lambda old, new: follow_servers(instance, balancer, new))
         is_own = not node.cri_endpoint
-        routes = NodeRoutes(client, informers, instance, name, ip, subnet) if is_own else None
+        routes = NodeRoutes(client, informers, instance, name, ip, subnets) if is_own else None
         enforced = policies(beside, informers, instance, name) if is_own else None
-        proxied = ProxyOptions(instance, name, cluster.services, subnet if is_own else "", ip)
+        proxied = ProxyOptions(instance, name, cluster.services, subnets if is_own else "", ip)
 
         async def follow() -> None:
             async with asyncio.TaskGroup() as following:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from ipaddress import IPv4Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, TypeVar
 
 import click
@@ -113,6 +113,38 @@ advertise_address = click.option(
     callback=_address,
     metavar="ADDRESS",
     help="Where pods and nodes reach it; it listens there and on loopback.  [default: this machine's]",
+)
+
+
+def _of_both(parse: Callable[[str], IPv4Address | IPv6Address | IPv4Network | IPv6Network]) -> Any:
+    """A callback: one of either family, or of IPv4 and, after a comma, of IPv6."""
+
+    def checked(context: click.Context, parameter: click.Parameter, given: str) -> str:
+        if given:
+            try:
+                versions = [parse(one).version for one in given.split(",")]
+            except ValueError as error:
+                raise click.BadParameter(str(error)) from error
+            if versions not in ([4], [6], [4, 6]):
+                raise click.BadParameter("it is one, or one of IPv4 and after a comma one of IPv6")
+        return given
+
+    return checked
+
+
+node_ip = click.option(
+    "--node-ip",
+    default="",
+    callback=_of_both(ip_address),
+    metavar="ADDRESS[,ADDRESS]",
+    help="Address of the node, of IPv4 and perhaps IPv6.  [default: this machine's]",
+)
+pod_cidr = click.option(
+    "--pod-cidr",
+    default="",
+    callback=_of_both(ip_network),
+    metavar="SUBNET[,SUBNET]",
+    help="Subnet of the pods, of IPv4 and perhaps IPv6.  [default: one that is free here]",
 )
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from podling.cli import node_options, options
+from podling.cli import addresses, node_options, options
 from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import Instance
 from podling.machine.pki import KeyPair
@@ -39,9 +39,9 @@ def place(context: click.Context, parameter: click.Parameter, text: str | None) 
 @click.command()
 @options.kubeconfig
 @options.node_dir
-@click.option("--node-ip", default="", help="Address of the node.  [default: this machine's]")
+@addresses.node_ip
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the kubelet's server.  [default: 10250]")
-@click.option("--pod-cidr", default="", help="Subnet of the pods.  [default: one that is free here]")
+@addresses.pod_cidr
 @click.option("--register-node/--no-register-node", default=True, help="Create the Node if it is missing.")
 @click.option("--node-labels", default="", metavar="NAME=VALUE,...", callback=labels)
 @click.option(

@@ -238,7 +238,8 @@ service_range = click.option(
     "service_range",
     default="",
     metavar="SUBNET[,SUBNET]",
-    help="Where services get their addresses, of IPv4 and perhaps IPv6.  [default: as before, or a free one]",
+    help="Where services get their addresses, of IPv4 and perhaps IPv6, which pods have as well then.  "
+    "[default: as before, or a free one]",
 )
 KUBECONFIG = click.Path(path_type=Path, exists=True, dir_okay=False)
 kubeconfig = click.option(

@@ -330,13 +330,15 @@ def of_nodes(
     informers: Informers,
     events: EventRecorder,
     cluster_cidr: str,
+    services: str,
     others: Others,
 ) -> list[Controller[Any]]:
-    """What machines that join wait for: the subnet of their pods, and the certificates of their kubelets,
-    which `server` approves, but for what is of `others`."""
+    """What machines that join wait for: the subnets of their pods, in a cluster whose services have
+    `services`, and the certificates of their kubelets, which `server` approves, but for what is of
+    `others`."""
     nodes = informers.of(Node)
     return [
-        NodeAddresses(accounts("node-controller"), nodes, events, cluster_cidr),
+        NodeAddresses(accounts("node-controller"), nodes, events, cluster_cidr, services),
         ServingApprover(server, informers.of(CertificateSigningRequest), nodes, others),
     ]
 

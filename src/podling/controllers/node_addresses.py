@@ -14,6 +14,7 @@ from podling.client.events import EventRecorder
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done, own_key
+from podling.model.rules.pod_subnets import pod_subnets
 from podling.model.types.node import Node
 
 MASK_SIZE = 24
@@ -47,11 +48,13 @@ def free_subnet(cluster: str, taken: Iterable[Subnet], mask_size: int = MASK_SIZ
 class NodeAddresses:
     name = "nodeipam"
 
-    def __init__(self, client: Client, nodes: Informer[Node], events: EventRecorder, cluster: str) -> None:
-        """`cluster` is the subnet of all pods (`--cluster-cidr`)."""
+    def __init__(
+        self, client: Client, nodes: Informer[Node], events: EventRecorder, cluster: str, services: str
+    ) -> None:
+        """`cluster` is the subnet of all pods (`--cluster-cidr`), `services` are those of services."""
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client, self._nodes, self._events = client, nodes, events
-        self._cluster = cluster
+        self._cluster, self._services = cluster, services
         self._given: dict[str, Subnet] = {}
         """What the informer may not show yet, by node."""
         nodes.subscribe(own_key(self.queue))
@@ -71,11 +74,11 @@ class NodeAddresses:
                 self.queue.add_after(key, LATER)
                 return
             self._given[name] = ipaddress.IPv4Network(found)
-        subnet = str(self._given[name])
+        subnet, *beside = pod_subnets(str(self._given[name]), self._services).split(",")
         with gone_is_done():
             patch = {
                 "metadata": {"uid": node.metadata.uid},
-                "spec": {"podCIDR": subnet, "podCIDRs": [subnet]},
+                "spec": {"podCIDR": subnet, "podCIDRs": [subnet, *beside]},
             }
             await self._client.patch(Node, name, "", patch)
 

@@ -34,6 +34,8 @@ class KubeletConfig(msgspec.Struct, frozen=True):
     log_dir: Path
     """Has the pods' container logs."""
     node_ip: str = "127.0.0.1"
+    node_ip6: str = ""
+    """Its address of IPv6, where pods have such addresses, too."""
     kubelet_port: int = 10250
     cgroup_root: str = "/kubepods"
     """The cgroup below which all pods of this kubelet are."""
@@ -52,6 +54,7 @@ class KubeletConfig(msgspec.Struct, frozen=True):
     allowed_unsafe_sysctls: tuple[str, ...] = ()
     pod_manifest_path: Path | None = None
     pod_cidr: str = ""
+    """Of IPv4, of IPv6, or of both with a comma between them."""
     node_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     register_node: bool = True
     """False: wait until somebody creates the Node."""
@@ -78,6 +81,10 @@ class KubeletConfig(msgspec.Struct, frozen=True):
     gates: Gates = DEFAULT_GATES
     debug_image_allowlist: tuple[str, ...] = ()
     """Patterns of the images that ephemeral containers may have; empty for all."""
+
+    @property
+    def node_ips(self) -> tuple[str, ...]:
+        return (self.node_ip, self.node_ip6) if self.node_ip6 else (self.node_ip,)
 
     @property
     def minor_version(self) -> str:

@@ -317,7 +317,7 @@ def node_facts(config: KubeletConfig, machine: Machine, cgroups: Cgroups) -> Nod
         resolver = Resolver()
     return NodeFacts(
         name=config.node_name,
-        ips=(config.node_ip,),
+        ips=config.node_ips,
         allocatable=allocatable(config, machine),
         memory_bytes=machine.memory,
         seccomp_dir=str(config.root_dir / "seccomp"),

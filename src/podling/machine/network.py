@@ -1,10 +1,12 @@
 """The pods' network: its CNI configuration, the nftables rule by which pods reach beyond it, and the route to
 the services' addresses.
 
-The rule masquerades the whole subnet, in a table of this podling's own. The CNI plugin could do it, but would
-add and remove iptables rules for every pod. Every pod has a link to the machine of its own and no bridge, so
-that all packets are routed: on a bridge, the answer of a service's endpoint would go to its client unseen,
-with the endpoint's address (docs/decisions/069).
+The rule masquerades the whole subnet, in a table of this podling's own, of either family. The CNI plugin
+could do it, but would add and remove iptables rules for every pod. Every pod has a link to the machine of its
+own and no bridge, so that all packets are routed: on a bridge, the answer of a service's endpoint would go to
+its client unseen, with the endpoint's address (docs/decisions/069).
+
+The pods' subnets are one of IPv4 and perhaps one of IPv6, with a comma between them.
 """
 
 from __future__ import annotations
@@ -23,23 +25,34 @@ SERVICES_FILE, NODES_FILE, ADDRESSES_FILE = "services", "nodes", "own-addresses"
 ROUTE_PROTOCOL = "112"
 """Of podling's routes, by which they are told from others."""
 
+_EVERYWHERE = ("0.0.0.0/0", "::/0")
+_AT_ONCE = (
+    # `tuning` has to follow a plugin that made something.
+    {"type": "loopback"},
+    {"type": "tuning", "sysctl": {"net.ipv6.conf.default.accept_dad": "0"}},
+)
+"""An address of IPv6 that nobody else can have is used at once. The link would be asked for a second first
+whether somebody has it, and `ptp` waits for that."""
+
 NOWHERE = ("default", "nexthop", "unreachable", "blackhole", "prohibit")
 """How lines about routes begin that lead no address elsewhere."""
 
 log = logging.getLogger(__name__)
 
 
-def cni_configuration(subnet: str, address_dir: Path) -> str:
+def cni_configuration(subnets: str, address_dir: Path) -> str:
     """A CNI 1.0 list: a link for each pod with host-local addresses, kept under `address_dir`, host ports,
     and the bandwidth that annotations limit."""
+    listed = subnets.split(",")
     plugins = [
+        *(_AT_ONCE if len(listed) > 1 else ()),
         {
             "type": "ptp",
             "ipMasq": False,
             "ipam": {
                 "type": "host-local",
-                "ranges": [[{"subnet": subnet}]],
-                "routes": [{"dst": "0.0.0.0/0"}],
+                "ranges": [[{"subnet": one}] for one in listed],
+                "routes": [{"dst": _EVERYWHERE[":" in one]} for one in listed],
                 "dataDir": str(address_dir),
             },
         },
@@ -49,33 +62,37 @@ def cni_configuration(subnet: str, address_dir: Path) -> str:
     return json.dumps({"cniVersion": "1.0.0", "name": NETWORK_NAME, "plugins": plugins}, indent=2) + "\n"
 
 
-def gateway(subnet: str) -> str:
-    """The machine's address to the pods: the first host of the subnet."""
-    return str(next(ipaddress.ip_network(subnet).hosts()))
+def gateway(subnets: str) -> str:
+    """The machine's address of IPv4 to the pods: the first host of the subnet."""
+    return str(next(ipaddress.IPv4Network(subnets.partition(",")[0]).hosts()))
 
 
 class NetworkError(Exception):
     """The network could not be set up; the message has the output of `nft` or `ip`."""
 
 
-def ruleset(table: str, subnet: str, others: Sequence[str] = ()) -> str:
-    """An nft script that replaces `table` as a whole, so that running it twice leaves one rule. Pods of other
-    nodes, whose subnets are `others`, see a pod's own address."""
-    pods = ", ".join([subnet, *others])
-    return (
-        f"table ip {table} {{}}\n"
-        f"delete table ip {table}\n"
-        f"table ip {table} {{\n"
-        "  chain postrouting {\n"
-        "    type nat hook postrouting priority srcnat; policy accept;\n"
-        f"    ip saddr {subnet} ip daddr != {{ {pods} }} masquerade\n"
-        "  }\n"
-        "}\n"
-    )
+def ruleset(table: str, subnets: str, others: Sequence[str] = ()) -> str:
+    """An nft script that replaces `table` of each family as a whole, so that running it twice leaves one
+    rule. Pods of other nodes, whose subnets are `others`, see a pod's own address."""
+    script = ""
+    for subnet in subnets.split(","):
+        ip = "ip6" if ":" in subnet else "ip"
+        pods = ", ".join([subnet, *(one for one in others if (":" in one) == (":" in subnet))])
+        script += (
+            f"table {ip} {table} {{}}\n"
+            f"delete table {ip} {table}\n"
+            f"table {ip} {table} {{\n"
+            "  chain postrouting {\n"
+            "    type nat hook postrouting priority srcnat; policy accept;\n"
+            f"    {ip} saddr {subnet} {ip} daddr != {{ {pods} }} masquerade\n"
+            "  }\n"
+            "}\n"
+        )
+    return script
 
 
-async def set_up_masquerade(table: str, subnet: str, others: Sequence[str] = ()) -> None:
-    await _run("nft", "-f", "-", script=ruleset(table, subnet, others))
+async def set_up_masquerade(table: str, subnets: str, others: Sequence[str] = ()) -> None:
+    await _run("nft", "-f", "-", script=ruleset(table, subnets, others))
 
 
 async def change_routes(routes: Sequence[str], entries: Sequence[str] = ()) -> None:
@@ -96,11 +113,27 @@ async def has_link(name: str) -> bool:
     return False
 
 
-def lead_on() -> None:
-    """Have this machine lead on what others send through it, as CNI plugins do once there is a pod."""
-    setting = Path("/proc/sys/net/ipv4/ip_forward")
-    if setting.read_text().strip() != "1":
-        setting.write_text("1")
+def has_ipv6(root: Path = Path("/")) -> bool:
+    """Whether a link that is new would have addresses of IPv6."""
+    setting = root / "proc/sys/net/ipv6/conf/default/disable_ipv6"
+    return setting.exists() and setting.read_text().strip() == "0"
+
+
+def lead_on(subnets: str, root: Path = Path("/")) -> None:
+    """Have this machine lead on what others send through it to pods, as CNI plugins do once there is one."""
+    settings = root / "proc/sys/net"
+    if ":" in subnets:
+        # A machine that leads on believes no router's word on its own routes, which it may have from there,
+        # unless it is told to all the same.
+        for setting in (settings / "ipv6/conf").glob("*/accept_ra"):
+            _turn(setting, "1", "2")
+        _turn(settings / "ipv6/conf/all/forwarding", "0", "1")
+    _turn(settings / "ipv4/ip_forward", "0", "1")
+
+
+def _turn(setting: Path, before: str, after: str) -> None:
+    if setting.read_text().strip() == before:
+        setting.write_text(after)
 
 
 def noted_nodes(run_dir: Path) -> list[str]:
@@ -228,10 +261,14 @@ def _noted(file: Path) -> list[str]:
     return []
 
 
+def _removals(tables: Sequence[str]) -> str:
+    """An nft script, for tables of either family that may not be there."""
+    return "".join(f"table {f} {t} {{}}\ndelete table {f} {t}\n" for t in tables for f in ("ip", "ip6"))
+
+
 async def tear_down_services(tables: Sequence[str], run_dir: Path) -> None:
     """Remove these tables of either family, and what is noted in `run_dir`; any may be gone already."""
-    removals = (f"table {f} {t} {{}}\ndelete table {f} {t}\n" for t in tables for f in ("ip", "ip6"))
-    await _run("nft", "-f", "-", script="".join(removals))
+    await _run("nft", "-f", "-", script=_removals(tables))
     noted = _noted(run_dir / SERVICES_FILE)
     # An older podling has noted an address there, or `-` in its place.
     for services in (one for one in noted if "/" in one):
@@ -245,8 +282,8 @@ async def tear_down_services(tables: Sequence[str], run_dir: Path) -> None:
 
 
 async def tear_down_masquerade(table: str, bridge: str) -> None:
-    """Remove the table and the bridge; either may be gone already."""
-    await _run("nft", "-f", "-", script=f"table ip {table} {{}}\ndelete table ip {table}\n")
+    """Remove the table of either family and the bridge; any may be gone already."""
+    await _run("nft", "-f", "-", script=_removals([table]))
     try:
         await _run("ip", "link", "delete", bridge)
     except NetworkError as error:

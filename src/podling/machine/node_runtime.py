@@ -28,6 +28,7 @@ from podling.machine.instance import Instance
 from podling.machine.network import (
     NetworkError,
     cni_configuration,
+    lead_on,
     reach_older_pods,
     set_up_masquerade,
     tear_down_masquerade,
@@ -61,17 +62,20 @@ def settings(
 
 
 async def start(
-    instance: Instance, subnet: str, mirrors: Mapping[str, str], pull_deadline: timedelta = NO_PROGRESS_FOR
+    instance: Instance, subnets: str, mirrors: Mapping[str, str], pull_deadline: timedelta = NO_PROGRESS_FOR
 ) -> Containerd:
     """Start containerd, the network and the pause image; returns when they can be used. Raises StartError."""
     containerd = Containerd(settings(instance, mirrors, pull_deadline))
     try:
         with writing(instance.data_dir):
             instance.cni_dir.mkdir(parents=True, exist_ok=True)
-            conflist = cni_configuration(subnet, instance.run_dir / "addresses")
+            conflist = cni_configuration(subnets, instance.run_dir / "addresses")
             (instance.cni_dir / "podling.conflist").write_text(conflist)
             reach_older_pods(instance.bridge)
-            await asyncio.gather(set_up_masquerade(instance.bridge, subnet), containerd.start())
+            if ":" in subnets:
+                # Before a CNI plugin does it, which asks nothing about this machine's own routes.
+                lead_on(subnets)
+            await asyncio.gather(set_up_masquerade(instance.bridge, subnets), containerd.start())
             await _have_pause_image(containerd.settings.socket)
     except (ContainerdError, ImageLoadError) as error:
         raise StartError(str(error)) from error

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import errno
 import ipaddress
-import os
 import socket
 import struct
 from collections.abc import Iterator, Sequence
@@ -14,12 +13,11 @@ from typing import NamedTuple
 
 from podling.network.services import Backend
 from podling.network.table import Stale
+from podling.process.netlink import ACK, DUMP, REQUEST, answers, attribute, attributes, send
 
 NETLINK_NETFILTER = 12
 GET, DELETE = 1 << 8 | 1, 1 << 8 | 2
 """Messages of the subsystem ctnetlink."""
-REQUEST, ACK, DUMP = 1, 4, 0x300
-ERROR, DONE = 2, 3
 TUPLE_ORIGINAL, TUPLE_REPLY = 1, 2
 TUPLE_IP, TUPLE_PROTOCOL = 1, 2
 SOURCES, DESTINATIONS = (1, 3), (2, 4)
@@ -72,16 +70,15 @@ def forget(changes: Sequence[Stale]) -> int:
 
 def _entries(link: socket.socket, family: int) -> Iterator[Entry]:
     _send(link, GET, REQUEST | DUMP, family, b"")
-    for kind, body in _answers(link):
+    for kind, body in answers(link):
         if kind == GET & 0xFF00 and (entry := read(body[4:])):
             yield entry
 
 
 def _delete(link: socket.socket, family: int, entry: Entry) -> int:
-    attribute = struct.pack("=HH", len(entry.original) + 4, TUPLE_ORIGINAL | NESTED) + entry.original
-    _send(link, DELETE, REQUEST | ACK, family, attribute)
+    _send(link, DELETE, REQUEST | ACK, family, attribute(TUPLE_ORIGINAL | NESTED, entry.original))
     try:
-        list(_answers(link))
+        list(answers(link))
     except OSError as error:
         if error.errno != errno.ENOENT:
             raise
@@ -89,40 +86,22 @@ def _delete(link: socket.socket, family: int, entry: Entry) -> int:
     return 1
 
 
-def _send(link: socket.socket, kind: int, flags: int, family: int, attributes: bytes) -> None:
-    body = struct.pack("=BBH", family, 0, 0) + attributes
-    link.send(struct.pack("=IHHII", 16 + len(body), kind, flags, 1, 0) + body)
-
-
-def _answers(link: socket.socket) -> Iterator[tuple[int, memoryview]]:
-    """(type, body) of each message, to the last. Raises OSError for what the kernel says went wrong."""
-    while True:
-        data = memoryview(link.recv(1 << 20))
-        while data:
-            length, kind = struct.unpack_from("=IH", data)
-            body, data = data[16:length], data[length + 3 & ~3 :]
-            if kind == DONE:
-                return
-            if kind == ERROR:
-                (code,) = struct.unpack_from("=i", body)
-                if code:
-                    raise OSError(-code, os.strerror(-code))
-                return
-            yield kind, body
+def _send(link: socket.socket, kind: int, flags: int, family: int, given: bytes) -> None:
+    send(link, kind, flags, struct.pack("=BBH", family, 0, 0) + given)
 
 
 def read(message: memoryview) -> Entry | None:
     """An entry from its attributes; None for what is neither UDP nor SCTP."""
-    tuples = dict(_attributes(message))
+    tuples = dict(attributes(message))
     if TUPLE_ORIGINAL not in tuples or TUPLE_REPLY not in tuples:
         return None
-    original = dict(_attributes(tuples[TUPLE_ORIGINAL]))
-    ports = dict(_attributes(original[TUPLE_PROTOCOL]))
+    original = dict(attributes(tuples[TUPLE_ORIGINAL]))
+    ports = dict(attributes(original[TUPLE_PROTOCOL]))
     protocol = PROTOCOLS.get(ports[NUMBER][0])
     if protocol is None:
         return None
-    reply = dict(_attributes(tuples[TUPLE_REPLY]))
-    of_reply = dict(_attributes(reply[TUPLE_PROTOCOL]))
+    reply = dict(attributes(tuples[TUPLE_REPLY]))
+    of_reply = dict(attributes(reply[TUPLE_PROTOCOL]))
     return Entry(
         protocol,
         _address(original[TUPLE_IP], DESTINATIONS),
@@ -132,13 +111,6 @@ def read(message: memoryview) -> Entry | None:
     )
 
 
-def _address(attributes: memoryview, kinds: tuple[int, int]) -> str:
-    given = dict(_attributes(attributes))
+def _address(told: memoryview, kinds: tuple[int, int]) -> str:
+    given = dict(attributes(told))
     return str(ipaddress.ip_address(bytes(given[kinds[0]] if kinds[0] in given else given[kinds[1]])))
-
-
-def _attributes(data: memoryview) -> Iterator[tuple[int, memoryview]]:
-    while len(data) >= 4:
-        length, kind = struct.unpack_from("=HH", data)
-        yield kind & 0x3FFF, data[4:length]
-        data = data[length + 3 & ~3 :]

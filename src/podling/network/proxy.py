@@ -24,7 +24,6 @@ from podling.model.time import Clock, parse_optional
 from podling.model.types.discovery import EndpointSlice
 from podling.model.types.node import Node
 from podling.model.types.service import Service
-from podling.network.conntrack import forget
 from podling.network.health import HealthPaths, HealthPorts, ProxyHealth, is_eligible, local_health
 from podling.network.loopback import LoopbackPorts
 from podling.network.metrics import Counted, metrics
@@ -289,6 +288,9 @@ def _is_short(changes: Changes) -> bool:
 
 def _forget(stale: Sequence[Stale], run: Run) -> None:
     """Reads all entries there are, so it is for a thread."""
+    # Imported with the first datagrams that went to an endpoint which is gone.
+    from podling.network.conntrack import forget
+
     try:
         forget(stale)
     except OSError as error:

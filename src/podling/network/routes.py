@@ -72,6 +72,18 @@ def link_to(address: str, route_table: str) -> Link | None:
     return found
 
 
+def is_next_hop(address: str, route_table: str) -> bool:
+    """Whether an address of IPv6 is on a link of this machine, by the text of /proc/net/ipv6_route."""
+    wanted, best, found = int(ipaddress.IPv6Address(address)), -1, False
+    for line in route_table.splitlines():
+        destination, length, _, _, gateway, *_, interface = line.split()
+        bits = int(length, 16)
+        rest = 128 - bits
+        if wanted >> rest == int(destination, 16) >> rest and bits > best:
+            best, found = bits, not int(gateway, 16) and interface != "lo"
+    return found
+
+
 def mac_of(node: str) -> str:
     """Of a node's end of the tunnel: always the same, so that a restart changes nothing elsewhere. It is
     locally administered."""
@@ -84,23 +96,31 @@ def backend_annotations(node: str, address: str) -> dict[str, str]:
     return {TYPE: "vxlan", DATA: data, PUBLIC_IP: address, MANAGED: "true"}
 
 
-def address_of(node: Node) -> str:
-    return next((one.address for one in node.status.addresses if one.type == "InternalIP"), "")
+def address_of(node: Node, version: int = 4) -> str:
+    """Empty if it has none of that version."""
+    found = (one.address for one in node.status.addresses if one.type == "InternalIP")
+    return next((one for one in found if (":" in one) == (version == 6)), "")
 
 
-def subnet_of(node: Node) -> str:
-    """Of its pods, of IPv4; empty if it has none yet."""
-    subnets = node.spec.pod_cidrs or [node.spec.pod_cidr]
-    return next((one for one in subnets if one and ":" not in one), "")
+def subnets_of(node: Node) -> list[str]:
+    """Of its pods: the first of IPv4 and, after it, the first of IPv6; none while it has none of IPv4."""
+    given = node.spec.pod_cidrs or [node.spec.pod_cidr]
+    found = [next((one for one in given if one and (":" in one) == is_6), "") for is_6 in (False, True)]
+    return [one for one in found if one] if found[0] else []
 
 
-def ways(nodes: Iterable[Node], own: str, route_table: str) -> Ways:
+def ways(nodes: Iterable[Node], own: str, route_table: str, route_table6: str = "") -> Ways:
     """To the pods of all nodes but the node `own`. One that is not on the link and has not said how it takes
-    packets of VXLAN cannot be reached yet."""
+    packets of VXLAN cannot be reached yet. Its pods' addresses of IPv6 are reached through the same tunnel,
+    unless its own is on the link. The tables are those of `link_to` and `is_next_hop`."""
     found, tunnel_by = [], ""
     for node in sorted(nodes, key=lambda one: one.metadata.name):
-        subnet, address = subnet_of(node), address_of(node)
-        if node.metadata.name == own or not subnet or not address or ":" in address:
+        (subnet, *of_6), address = subnets_of(node) or [""], address_of(node)
+        if node.metadata.name == own or not subnet:
+            continue
+        if of_6 and (hop := address_of(node, 6)) and is_next_hop(hop, route_table6):
+            found.append(Way(of_6.pop(), hop))
+        if not address:
             continue
         said = node.metadata.annotations
         through = said.get(PUBLIC_IP, address)
@@ -112,7 +132,7 @@ def ways(nodes: Iterable[Node], own: str, route_table: str) -> Ways:
             continue
         tunnel_by = tunnel_by or link.interface
         if mac := _mac_said(said.get(DATA, "")):
-            found.append(Way(subnet, through, mac))
+            found += [Way(one, through, mac) for one in (subnet, *(of_6 if route_table6 else ()))]
     return Ways(found, tunnel_by)
 
 
@@ -127,7 +147,7 @@ def _mac_said(data: str) -> str:
 
 def tunnel(device: str, node: str, address: str, subnet: str, interface: str) -> list[str]:
     """Lines for `ip -batch` that make this node's end of the tunnel, for packets that leave by `interface`: a
-    link with its MTU less the 50 bytes of VXLAN."""
+    link with its MTU less the 50 bytes of VXLAN. `subnet` is of its pods, of IPv4."""
     end = ipaddress.ip_network(subnet)[0]
     kind = f"type vxlan id {VNI} local {address} dev {interface} dstport {PORT} nolearning"
     return [

@@ -22,7 +22,7 @@ def test_every_option_reaches_the_kubelet(tmp_path: Path) -> None:
             options=NodeOptions(settings=told),
             ip="127.0.0.1",
             listener=listener,
-            subnet="10.0.0.0/24",
+            subnets="10.0.0.0/24",
             serving=KeyPair(tmp_path, tmp_path),
             client_ca=tmp_path,
         ).kubelet_config()

@@ -15,14 +15,17 @@ from podling.model.types.node import Node
 if TYPE_CHECKING:
     from unit.controllers.conftest import Cluster
 
-CLUSTER = "10.64.0.0/22"
+CLUSTER, SERVICES = "10.64.0.0/22", "10.96.0.0/16"
+
+
+async def give(cluster: Cluster, services: str) -> None:
+    account, nodes = cluster.account("node-controller"), cluster.informers.of(Node)
+    await cluster.run(NodeAddresses(account, nodes, cluster.events, CLUSTER, services))
 
 
 @pytest.fixture
 async def giving(cluster: Cluster) -> Cluster:
-    await cluster.run(
-        NodeAddresses(cluster.account("node-controller"), cluster.informers.of(Node), cluster.events, CLUSTER)
-    )
+    await give(cluster, SERVICES)
     return cluster
 
 
@@ -43,6 +46,12 @@ async def test_nodes_that_say_no_subnet_get_one_each(giving: Cluster) -> None:
         await node(giving, name)
     assert await subnets(giving) == {"own": ["10.64.1.0/24"], "a": ["10.64.0.0/24"], "b": ["10.64.2.0/24"]}
     assert (await giving.client.get(Node, "a")).spec.pod_cidr == "10.64.0.0/24"
+
+
+async def test_nodes_get_two_where_services_have_addresses_of_both_families(cluster: Cluster) -> None:
+    await give(cluster, f"{SERVICES},fd00:96::/108")
+    await node(cluster, "a")
+    assert await subnets(cluster) == {"a": ["10.64.0.0/24", "fd70:6f64:6c69:4000::/64"]}
 
 
 async def test_nodes_that_come_at_once_get_different_ones(giving: Cluster) -> None:

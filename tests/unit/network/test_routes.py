@@ -12,6 +12,7 @@ from podling.network.routes import (
     Link,
     Way,
     backend_annotations,
+    is_next_hop,
     link_to,
     mac_of,
     scripts,
@@ -56,6 +57,45 @@ def test_a_node_of_the_same_link_is_the_next_hop() -> None:
     )
     assert found.ways == [Way("10.64.1.0/24", "10.201.1.3")]
     assert not found.tunnel_by
+
+
+NONE = "0" * 32
+ROUTES6 = f"""\
+fd00{"0" * 28} 40 {NONE} 00 {NONE} 00000100 00000001 00000000 00000001     eth0
+fd00{"0" * 27}2 80 {NONE} 00 {NONE} 00000000 00000004 00000000 80200001     eth0
+{NONE} 00 {NONE} 00 fd00{"0" * 27}1 00000400 00000006 00000000 00000003     eth0
+{NONE} 00 {NONE} 00 {NONE} ffffffff 00000001 00000000 00200200       lo
+"""
+"""fd00::/64 dev eth0; default via fd00::1 dev eth0; and what ends the table."""
+
+
+@pytest.mark.parametrize(("address", "is_near"), [("fd00::3", True), ("fd01::3", False)])
+def test_a_node_is_the_next_hop_of_ipv6_if_it_is_on_the_link(address: str, is_near: bool) -> None:
+    assert is_next_hop(address, ROUTES6) is is_near
+    assert not is_next_hop(address, "\n".join(ROUTES6.splitlines()[-1:]))
+
+
+def test_the_subnets_of_a_node_of_the_same_link_are_reached_over_both_families() -> None:
+    subnets = ["10.64.1.0/24", "fd70:6f64:6c69:4001::/64"]
+    spec = {"podCIDR": subnets[0], "podCIDRs": subnets}
+    for second, found in (("fd00::3", [Way(subnets[1], "fd00::3")]), ("fd01::3", []), ("", [])):
+        addresses = [{"type": "InternalIP", "address": one} for one in ("10.201.1.3", second) if one]
+        said = {"metadata": {"name": "b"}, "spec": spec, "status": {"addresses": addresses}}
+        reached = ways([from_data(said, Node)], "own", ROUTES, ROUTES6).ways
+        assert reached == [*found, Way(subnets[0], "10.201.1.3")]
+
+
+def test_the_subnets_of_a_node_elsewhere_are_reached_through_the_same_tunnel() -> None:
+    subnets = ["10.64.1.0/24", "fd70:6f64:6c69:4001::/64"]
+    said = {
+        "metadata": {"name": "b", "annotations": backend_annotations("b", "10.201.2.2")},
+        "spec": {"podCIDR": subnets[0], "podCIDRs": subnets},
+        "status": {"addresses": [{"type": "InternalIP", "address": "10.201.2.2"}]},
+    }
+    found = ways([from_data(said, Node)], "own", ROUTES, ROUTES6).ways
+    assert found == [Way(one, "10.201.2.2", mac_of("b")) for one in subnets]
+    routes, _ = scripts([], found, "vx", "112")
+    assert f"route replace {subnets[1]} via fd70:6f64:6c69:4001:: dev vx onlink proto 112" in routes
 
 
 def test_a_node_elsewhere_is_reached_through_a_tunnel_once_it_has_said_how() -> None:

@@ -77,13 +77,14 @@ class RuntimeReport(msgspec.Struct, frozen=True):
 
 def new_node(config: KubeletConfig, machine: Machine, status: NodeStatus) -> Node:
     """The Node to register, as Kubernetes' initialNode makes it."""
+    subnets = config.pod_cidr.split(",")
     return Node(
         metadata=ObjectMeta(
             name=config.node_name,
             labels=node_labels(config, machine),
             annotations={"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
         ),
-        spec=NodeSpec(pod_cidr=config.pod_cidr, pod_cidrs=[config.pod_cidr] if config.pod_cidr else []),
+        spec=NodeSpec(pod_cidr=subnets[0], pod_cidrs=subnets) if config.pod_cidr else NodeSpec(),
         status=status,
     )
 
@@ -134,7 +135,7 @@ def node_status(
         allocatable=allocatable(config, machine),
         conditions=_conditions(told.status, pressures, rfc3339(now)),
         addresses=[
-            NodeAddress(type="InternalIP", address=config.node_ip),
+            *(NodeAddress(type="InternalIP", address=one) for one in config.node_ips),
             NodeAddress(type="Hostname", address=machine.hostname),
         ],
         daemon_endpoints=NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=config.kubelet_port)),
@@ -209,6 +210,8 @@ def status_patch(status: NodeStatus) -> dict[str, object]:
     """The body of a patch; a field that is empty now is sent as null, so that it is removed."""
     told = {**dict.fromkeys(_MAY_GO), **to_data(status)}
     told["nodeInfo"] = {"swap": None, **told["nodeInfo"]}
+    # Addresses would be merged by their types, of which a node with two families has one twice.
+    told["addresses"] = [*told.get("addresses", ()), {"$patch": "replace"}]
     return {"status": told}
 
 

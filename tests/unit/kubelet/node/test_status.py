@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from podling.apiserver.patch.strategic import lookup_of, strategic_merge_patch
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.host.machine import this_machine
 from podling.kubelet.node.status import (
@@ -21,10 +22,13 @@ from podling.kubelet.node.status import (
     reserved,
     status_patch,
 )
+from podling.model.codec.fields import shape_of
+from podling.model.codec.json import to_data
 from podling.model.gates import Gates
 from podling.model.quantity import Quantity
 from podling.model.types.node import (
     ContainerImage,
+    NodeAddress,
     NodeFeatures,
     NodeRuntimeHandler,
     NodeStatus,
@@ -93,6 +97,16 @@ def test_a_patch_takes_back_what_is_no_longer_so() -> None:
     assert (taken_back["features"], taken_back["runtimeHandlers"]) == (None, None)
     assert taken_back["nodeInfo"]["swap"] is None
     assert taken_back["images"] == [{"names": ["a:1"]}]
+
+
+def test_addresses_of_both_families_come_in_their_order() -> None:
+    """Whatever the node had before."""
+    had = to_data(NodeStatus(addresses=[NodeAddress("Hostname", "n1"), NodeAddress("InternalIP", "fd00::1")]))
+    two = replace(config(), node_ip="192.0.2.1", node_ip6="fd00::1")
+    status = node_status(two, MACHINE, RuntimeReport(), NodeStatus(), datetime.now(UTC))
+    merged = strategic_merge_patch(had, _patched(status), lookup_of(shape_of(NodeStatus)))
+    assert [one["address"] for one in merged["addresses"]][:2] == ["192.0.2.1", "fd00::1"]
+    assert len(merged["addresses"]) == 3
 
 
 @pytest.mark.parametrize(
