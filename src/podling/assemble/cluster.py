@@ -42,7 +42,7 @@ from podling.controllers.namespaces import DEFAULT as DEFAULT_ACCOUNT
 from podling.cri.containerd.containerd import Containerd
 from podling.kubelet.server.server import Peer
 from podling.kubelet.worker.context import admit_all
-from podling.machine.network import gateway
+from podling.machine.network import gateway, have_own_address
 from podling.machine.pki import Authority, KeyPair, renew_forever
 from podling.machine.start import is_taken, listener, machine_address, machine_address6, writing
 from podling.model.rules.addresses import first_address
@@ -79,8 +79,12 @@ async def live(
     started. Raises StartError."""
     clock = SystemClock()
     options, port = settled.options, settled.port
-    address = options.address or machine_address()
-    instance, name = options.instance, options.node.name
+    address, instance, name = options.address or machine_address(), options.instance, options.node.name
+    if address == LOOPBACK != options.address and not options.node.cri_endpoint:
+        # Nobody else reaches this machine, but its pods do, at their gateway.
+        address = gateway(settled.subnets)
+        with writing(instance.run_dir):
+            await have_own_address(address, instance.run_dir)
     host_names = [name, address, "localhost", LOOPBACK]
 
     def certified() -> Certified:
