@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import ssl
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from podling.kubelet.server.server import subresources, verb_of
 from podling.machine.pki import Authority
 from podling.machine.start import machine_address
 
-from . import whole_pod
+from . import told_alike, whole_pod
 from .csi_story import DRIVER, DriverOfNode, compare, story
 from .kubernetes_node import kubelet, own_places
 
@@ -54,6 +55,13 @@ ASKED = [
     *(("GET", f"/{path}") for path in PATHS),
     *((method, "/exec/ns/p/c") for method in ("POST", "PUT", "PATCH", "DELETE")),
 ]
+
+
+TOLD_WITHIN = 120
+"""Seconds until containers have failed twice, on a machine with other work."""
+OF_KUBERNETES_ALONE = {"CgroupV1", "InvalidDiskCapacity", "MissingClusterDNS"}
+"""Reasons of events about a node: it wants no cgroups of version 1, looks at a disk before it knows it, and
+tells of DNS with the node as with the pod."""
 
 
 SPREAD: dict[str, Any] = {
@@ -283,7 +291,7 @@ def test_a_pod_lives_on_it(joined: Cluster, tmp_path: Path) -> None:
     whole_pod.end(podling.said, "whole", tmp_path)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def beside(
     joined: Cluster,
     make_part: Callable[..., Part],
@@ -324,6 +332,49 @@ def test_it_is_a_node_beside_one_of_podlings_kubelet(joined: Cluster, beside: st
     left = podling.get("pods", "-l", "app=spread", "--field-selector=status.phase=Running")["items"]
     assert [one["spec"]["nodeName"] for one in left] == [beside, beside]
     podling.kubectl("uncordon", "joined")
+
+
+def test_what_goes_wrong_is_told_in_the_same_words(joined: Cluster, beside: str) -> None:
+    """Probes, hooks, images, volumes, configuration and admission: statuses and events of both kubelets, as
+    far as both are at the same point."""
+    podling, nodes = joined.podling, {"kubernetes": "joined", "podling": beside}
+    podling.kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=30s")
+    pods = [
+        {"metadata": {"name": f"{name}-of-{whose}"}, "spec": {**spec, "nodeName": node}}
+        for name, (spec, _) in told_alike.CASES.items()
+        for whose, node in nodes.items()
+    ]
+    podling.apply(*({"apiVersion": "v1", "kind": "Pod", **one} for one in pods))
+    awaited = {
+        (f"{name}-of-{whose}", reason) for name, (_, reason) in told_alike.CASES.items() for whose in nodes
+    }
+    end = time.monotonic() + TOLD_WITHIN
+    while True:
+        events = podling.get("events")["items"]
+        missing = awaited - {(one["involvedObject"]["name"], one["reason"]) for one in events}
+        if not missing:
+            break
+        assert time.monotonic() < end, missing
+    found = {one["metadata"]["name"]: one for one in podling.get("pods")["items"]}
+    differences = [
+        f"{name}: {difference}"
+        for name in told_alike.CASES
+        for difference in told_alike.differences(
+            *(told_alike.told(found[f"{name}-of-{whose}"], events) for whose in nodes)
+        )
+    ]
+    assert not differences, "\n".join(differences)
+    of_nodes = [
+        {
+            (one["type"], one["reason"], one["message"].replace(node, "NODE"))
+            for one in events
+            if one["involvedObject"]["name"] == node and one["source"]["component"] == "kubelet"
+        }
+        for node in nodes.values()
+    ]
+    assert {reason for _, reason, _ in of_nodes[0] - of_nodes[1]} <= OF_KUBERNETES_ALONE
+    assert not of_nodes[1] - of_nodes[0]
+    podling.kubectl("delete", "pods", "--all", "--grace-period=1", timeout=90)
 
 
 def test_a_kubelet_renews_its_certificate(cluster: Cluster) -> None:

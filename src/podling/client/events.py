@@ -2,7 +2,9 @@
 
 Recording never waits and never fails. An event goes into one of a few bounded queues, which `run()` empties
 in parallel; when the server is away for long, the oldest ones are dropped. Events about one object keep their
-order. The same event again raises the count of the existing one.
+order. The same event again raises the count of the existing one, also while it is not written because there
+are too many; of events that differ in their messages alone, most are counted as one (client-go's
+EventCorrelator).
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ import copy
 import logging
 from collections import OrderedDict, deque
 from datetime import timedelta
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from podling.client.client import Client
 from podling.model.errors import StatusError
@@ -31,6 +35,10 @@ QUEUE_LIMIT = 1000
 REMEMBERED = 4096
 BURST = 25
 REFILL = timedelta(minutes=5)
+ALIKE = 10
+"""From so many messages on, without `ALIKE_WITHIN` between two, events are counted as one."""
+ALIKE_WITHIN = timedelta(minutes=10)
+COMBINED = "(combined from similar events): "
 RUN_ONCE = "spec.ephemeralContainers{"
 """Field paths with a budget of their own. A container that runs once repeats no event, and its events say who
 ran which image where (R-EPH-14): neither its pod's events nor those of earlier debug containers may use up
@@ -38,6 +46,9 @@ that budget.
 """
 
 log = logging.getLogger(__name__)
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class _Said(NamedTuple):
@@ -47,11 +58,26 @@ class _Said(NamedTuple):
     message: str
     at: str
     component: str
-
-
-class _Standing(NamedTuple):
     name: str
+    """Of the event."""
+    began: str
     times: int
+
+
+class _Counted(msgspec.Struct):
+    """How often something was said, and since when."""
+
+    name: str
+    began: str
+    times: int = 0
+
+
+class _Alike(msgspec.Struct):
+    """Messages of events about one object that differ in nothing else, by their hashes, and when the last of
+    them came."""
+
+    at: float
+    messages: set[int] = msgspec.field(default_factory=set)
 
 
 class _Budget(NamedTuple):
@@ -89,7 +115,8 @@ class EventRecorder:
         self._component = component
         self._host = host
         self._lanes = [_Lane() for _ in range(LANES)]
-        self._standing: OrderedDict[tuple[str, ...], _Standing] = OrderedDict()
+        self._counted: OrderedDict[tuple[str, ...], _Counted] = OrderedDict()
+        self._alike: OrderedDict[tuple[str, ...], _Alike] = OrderedDict()
         self._budgets: OrderedDict[str, _Budget] = OrderedDict()
         self._last_stamp = 0
 
@@ -131,55 +158,67 @@ class EventRecorder:
             resource_version=obj.metadata.resource_version,
             field_path=field_path,
         )
-        # Before it is queued: what is said too often must not push what others say out of the queue.
         now = self._clock.now()
-        if not self._affordable(about, now.timestamp()):
+        at, seconds = rfc3339(now), now.timestamp()
+        alike: tuple[str, ...] = (about.kind, about.namespace, about.name, about.uid)
+        alike += (type_, reason, self._component)
+        if not field_path.startswith(RUN_ONCE) and self._are_many(alike, message, seconds):
+            message, key = COMBINED + message, alike
+        else:
+            key = (*alike, field_path, message)
+        counted = self._counted.get(key) or _Counted(self._new_name(about.name, seconds), at)
+        counted.times += 1
+        _remember(self._counted, key, counted)
+        # Before it is queued: what is said too often must not push what others say out of the queue.
+        if not self._affordable(about, seconds):
             return
         lane = self._lanes[hash(about.uid or about.name) % LANES]
-        lane.add(_Said(about, type_, reason, message, rfc3339(now), self._component))
+        told = counted.name, counted.began, counted.times
+        lane.add(_Said(about, type_, reason, message, at, self._component, *told))
+
+    def _new_name(self, about: str, now: float) -> str:
+        """Unique in the namespace: nanoseconds since the epoch, never the same twice."""
+        self._last_stamp = max(self._last_stamp + 1, int(now * 1e9))
+        return f"{about}.{self._last_stamp:x}"
+
+    def _are_many(self, key: tuple[str, ...], message: str, now: float) -> bool:
+        alike = self._alike.get(key)
+        if alike is None or now - alike.at > ALIKE_WITHIN.total_seconds():
+            alike = _Alike(now)
+        alike.at = now
+        alike.messages.add(hash(message))
+        _remember(self._alike, key, alike)
+        if len(alike.messages) < ALIKE:
+            return False
+        alike.messages.pop()
+        return True
 
     async def _write(self, said: _Said) -> None:
-        about = said.about
-        what = (said.type, said.reason, said.message, said.component)
-        key = (about.uid, about.name, about.field_path, *what)
         namespace = said.about.namespace or "default"
-        standing = self._standing.get(key)
-        if standing is not None:
-            raised = _Standing(standing.name, standing.times + 1)
+        if said.times > 1:
+            again = {"count": said.times, "lastTimestamp": said.at, "message": said.message}
             try:
-                await self._client.patch(
-                    Event, raised.name, namespace, {"count": raised.times, "lastTimestamp": said.at}
-                )
+                await self._client.patch(Event, said.name, namespace, again)
             except StatusError as error:
+                # It has expired, or was never written.
                 if error.code != 404:
                     raise
             else:
-                self._remember(key, raised)
                 return
-        # Unique in the namespace: nanoseconds since the epoch, never the same twice.
-        self._last_stamp = max(self._last_stamp + 1, int(self._clock.now().timestamp() * 1e9))
-        name = f"{said.about.name}.{self._last_stamp:x}"
         event = Event(
-            metadata=ObjectMeta(name=name, namespace=namespace),
+            metadata=ObjectMeta(name=said.name, namespace=namespace),
             involved_object=said.about,
             reason=said.reason,
             message=said.message,
             source=EventSource(component=said.component, host=self._host),
-            first_timestamp=said.at,
+            first_timestamp=said.began,
             last_timestamp=said.at,
-            count=1,
+            count=said.times,
             type=said.type,
             reporting_component=said.component,
             reporting_instance=self._host,
         )
         await self._client.create(event)
-        self._remember(key, _Standing(name, 1))
-
-    def _remember(self, key: tuple[str, ...], standing: _Standing) -> None:
-        self._standing[key] = standing
-        self._standing.move_to_end(key)
-        if len(self._standing) > REMEMBERED:
-            self._standing.popitem(last=False)
 
     def _affordable(self, about: ObjectReference, now: float) -> bool:
         key = about.uid or f"{about.kind}/{about.name}"
@@ -187,8 +226,12 @@ class EventRecorder:
             key += about.field_path
         budget = self._budgets.get(key, _Budget(BURST, now))
         left = min(BURST, budget.left + (now - budget.at) / REFILL.total_seconds())
-        self._budgets[key] = _Budget(max(left - 1, 0) if left >= 1 else left, now)
-        self._budgets.move_to_end(key)
-        if len(self._budgets) > REMEMBERED:
-            self._budgets.popitem(last=False)
+        _remember(self._budgets, key, _Budget(max(left - 1, 0) if left >= 1 else left, now))
         return left >= 1
+
+
+def _remember(known: OrderedDict[K, V], key: K, value: V) -> None:
+    known[key] = value
+    known.move_to_end(key)
+    if len(known) > REMEMBERED:
+        known.popitem(last=False)

@@ -83,7 +83,7 @@ class Kubelet:
         self._cgroups = Cgroups(config.cgroup_mount, config.cgroup_root)
         self._informer = Informer(client, Pod, field_selector=f"spec.nodeName={config.node_name}")
         self._services = NodeServices(client, config.api_server)
-        self._reporter = NodeReporter(client, runtime, clock, config, self._machine)
+        self._reporter = NodeReporter(client, runtime, events, clock, config, self._machine)
         self._features = KnownFeatures(runtime)
         self._drivers = CsiDrivers(client, config.plugin_registry, config.node_name)
         self._csi = CsiMounts(client, self._drivers, events, config, self._reporter)
@@ -106,6 +106,11 @@ class Kubelet:
             self._cgroups.set_up(limits_of_node(whole, reserved(config)))
         except OSError as error:
             log.warning("the cgroups of all pods are not limited: %s", error)
+            text = f'Failed to update Node Allocatable Limits ["kubepods"]: {error}'
+            self._events.warning(self._reporter.host, "FailedNodeAllocatableEnforcement", text)
+        else:
+            text = "Updated Node Allocatable limit across pods"
+            self._events.normal(self._reporter.host, "NodeAllocatableEnforced", text)
 
         async def keep_lease() -> NoReturn:
             await self._reporter.wait_registered()

@@ -209,24 +209,28 @@ async def test_keys_change_without_a_restart(
 async def test_a_plugin_that_is_away_does_not_end_what_is_sealed(tmp_path: Path) -> None:
     """Without it a podling does not start, and nothing is touched; with it all is as it was."""
     plugin, instance = KmsPlugin(), Instance.at(tmp_path / "data")
-    kms = {"apiVersion": "v2", "name": "a", "timeout": "200ms", "endpoint": f"unix://{tmp_path}/kms.sock"}
-    file = written(tmp_path / "file", (["secrets"], [{"kms": kms}, IDENTITY]))
+    kms = {"apiVersion": "v2", "name": "a", "endpoint": f"unix://{tmp_path}/kms.sock"}
+    # It is waited for as long as this; a machine with other work may be slow.
+    away, near = (
+        written(tmp_path / seconds, (["secrets"], [{"kms": {**kms, "timeout": seconds}}, IDENTITY]))
+        for seconds in ("200ms", "30s")
+    )
     body = {"metadata": {"name": "a", "namespace": "default"}, "data": {"a": HIDDEN.decode()}}
-    async with control_plane(settings(instance, file), CLOCK) as plane:
+    async with control_plane(settings(instance, away), CLOCK) as plane:
         await plane.own_client().create(from_data({"metadata": {"name": "default"}}, Namespace))
         with pytest.raises(StatusError, match="got unexpected nil transformer"):
             await plane.own_client().create(from_data(body, Secret))
         await plane.own_client().create(from_data({**body, "data": {"a": "shown"}}, ConfigMap))
     with plugin.serving(tmp_path / "kms.sock"):
-        async with control_plane(settings(instance, file), CLOCK) as plane:
+        async with control_plane(settings(instance, near), CLOCK) as plane:
             await plane.own_client().create(from_data(body, Secret))
             await rewritten(plane.own_client())
             before = plane.storage.revision
     with pytest.raises(StartError, match="/registry/secrets/default/a, which cannot be read now") as why:
-        async with control_plane(settings(instance, file), CLOCK):
+        async with control_plane(settings(instance, away), CLOCK):
             raise AssertionError("it serves")
     assert why.value.exit_code != DamagedError("").exit_code
     with plugin.serving(tmp_path / "kms.sock"):
-        async with control_plane(settings(instance, file), CLOCK) as plane:
+        async with control_plane(settings(instance, near), CLOCK) as plane:
             assert (await plane.own_client().get(Secret, "a", "default")).data["a"]
             assert plane.storage.revision == before

@@ -64,7 +64,40 @@ async def test_said_again_it_is_counted(scripted: type[ScriptedServer], clock: H
     sent = await recorder.sent()
     assert [method for method, _, _ in sent] == ["POST", "PATCH", "PATCH"]
     assert [body["count"] for _, _, body in sent] == [1, 2, 3]
-    assert sent[2][2] == {"count": 3, "lastTimestamp": "2026-01-02T03:04:25Z"}
+    again = {"count": 3, "lastTimestamp": "2026-01-02T03:04:25Z", "message": "Back-off restarting"}
+    assert sent[2][2] == again
+
+
+async def test_it_is_counted_also_while_it_is_not_written(
+    scripted: type[ScriptedServer], clock: HandClock
+) -> None:
+    recorder = Recorder(scripted, clock, *[OK] * (BURST + 1))
+    for _ in range(BURST + 5):
+        recorder.events.warning(POD, "Unhealthy", "no")
+    clock.advance(300)
+    recorder.events.warning(POD, "Unhealthy", "no")
+    assert [body["count"] for _, _, body in await recorder.sent()][-2:] == [BURST, BURST + 6]
+
+
+async def test_what_differs_in_messages_alone_is_one_from_the_tenth_on(
+    scripted: type[ScriptedServer], clock: HandClock
+) -> None:
+    """In client-go's words: that of the last one counts. Ten minutes later they are told apart again."""
+    recorder = Recorder(scripted, clock, *[OK] * 13)
+    for number in range(12):
+        recorder.events.warning(POD, "Unhealthy", f"failed {number}")
+        clock.advance(1)
+    clock.advance(600)
+    recorder.events.warning(POD, "Unhealthy", "failed again")
+    sent = await recorder.sent()
+    assert [body["message"] for _, _, body in sent[:9]] == [f"failed {number}" for number in range(9)]
+    assert [(method, body["message"], body["count"]) for method, _, body in sent[9:]] == [
+        ("POST", "(combined from similar events): failed 9", 1),
+        ("PATCH", "(combined from similar events): failed 10", 2),
+        ("PATCH", "(combined from similar events): failed 11", 3),
+        ("POST", "failed again", 1),
+    ]
+    assert sent[10][1].endswith(sent[9][2]["metadata"]["name"])
 
 
 async def test_one_that_expired_is_created_anew(scripted: type[ScriptedServer], clock: HandClock) -> None:
@@ -80,7 +113,7 @@ async def test_an_object_that_never_stops_is_cut_off_and_others_are_not(
 ) -> None:
     recorder = Recorder(scripted, clock, *[OK] * (BURST + 1))
     for number in range(BURST + 10):
-        recorder.events.normal(POD, "Noise", f"{number}")
+        recorder.events.normal(POD, f"Noise{number}", "x")
     recorder.events.normal(Pod(metadata=ObjectMeta(name="q", namespace="ns", uid="u2")), "Started", "x")
     sent = await recorder.sent()
     assert len(sent) == BURST + 1
@@ -94,7 +127,7 @@ async def test_events_of_debug_containers_are_not_lost_to_the_noise(
     debuggers, reasons = [f"debugger-{number}" for number in range(20)], ("Pulled", "Created", "Started")
     recorder = Recorder(scripted, clock, *[OK] * (BURST + len(debuggers) * len(reasons)))
     for number in range(QUEUE_LIMIT + 1):
-        recorder.events.warning(POD, "Unhealthy", f"{number}", field_path="spec.containers{c}")
+        recorder.events.warning(POD, f"Unhealthy{number}", "x", field_path="spec.containers{c}")
     for name in debuggers:
         for reason in reasons:
             recorder.events.normal(POD, reason, "x", field_path=f"spec.ephemeralContainers{{{name}}}")

@@ -16,6 +16,7 @@ from podling.model.types.pod import HostAlias, Pod
 LONGEST_HOSTNAME = 63
 LONGEST_FQDN = 64
 MOST_SERVERS = 3
+FORMING = "DNSConfigForming"
 MOST_SEARCHES = 32
 LONGEST_SEARCH = 253
 LONGEST_SEARCH_LINE = 2048
@@ -150,30 +151,41 @@ def pod_resolver(pod: Pod, node: NodeFacts) -> Resolver:
     return Resolver(wanted.servers[:MOST_SERVERS], tuple(searches), wanted.options)
 
 
-def dns_warnings(pod: Pod, node: NodeFacts) -> Iterator[str]:
-    """The messages of the events DNSConfigForming, for what `pod_resolver` has cut off."""
+def dns_warnings(pod: Pod, node: NodeFacts) -> Iterator[tuple[str, str]]:
+    """Reason and message of events about what `pod_resolver` has cut off, or could not do."""
     wanted, applied = _wanted(pod, node), pod_resolver(pod, node)
+    if _is_in_cluster(pod) and not node.cluster_dns:
+        meta = pod.metadata
+        yield (
+            "MissingClusterDNS",
+            f'pod: "{meta.name}_{meta.namespace}({meta.uid})". kubelet does not have ClusterDNS IP '
+            'configured and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.',
+        )
     if applied.servers != wanted.servers:
         yield (
+            FORMING,
             "Nameserver limits were exceeded, some nameservers have been omitted, "
-            f"the applied nameserver line is: {' '.join(applied.servers)}"
+            f"the applied nameserver line is: {' '.join(applied.servers)}",
         )
     if applied.searches != wanted.searches:
         yield (
+            FORMING,
             "Search Line limits were exceeded, some search paths have been omitted, "
-            f"the applied search line is: {' '.join(applied.searches)}"
+            f"the applied search line is: {' '.join(applied.searches)}",
         )
+
+
+def _is_in_cluster(pod: Pod) -> bool:
+    policy = pod.spec.dns_policy
+    return policy == "ClusterFirstWithHostNet" or (policy == "ClusterFirst" and not pod.spec.host_network)
 
 
 def _wanted(pod: Pod, node: NodeFacts) -> Resolver:
     """By dnsPolicy and dnsConfig, before Kubernetes' limits."""
-    policy, domain = pod.spec.dns_policy, node.cluster_domain
-    in_cluster = policy == "ClusterFirstWithHostNet" or (
-        policy == "ClusterFirst" and not pod.spec.host_network
-    )
-    if policy == "None":
+    domain = node.cluster_domain
+    if pod.spec.dns_policy == "None":
         resolver = Resolver()
-    elif in_cluster and node.cluster_dns:
+    elif _is_in_cluster(pod) and node.cluster_dns:
         searches = (f"{pod.metadata.namespace}.svc.{domain}", f"svc.{domain}", domain)
         resolver = Resolver(node.cluster_dns, _distinct(searches + node.resolver.searches), ("ndots:5",))
     else:

@@ -1,9 +1,9 @@
 """Image references and the credentials of imagePullSecrets that fit them. Pure.
 
-A reference is `[registry/]path[:tag][@digest]`. The first part is a registry if it has a dot or a port or is
-`localhost`; else the image is Docker Hub's. A pull secret has the type `kubernetes.io/dockerconfigjson` (key
-`.dockerconfigjson`) or the older `kubernetes.io/dockercfg`. As in Kubernetes, a secret that cannot be parsed
-is ignored, and the pull fails for want of credentials.
+A reference is `[registry/]path[:tag][@digest]`. The first part is a registry if it has a dot, a port or a
+capital or is `localhost`; else the image is Docker Hub's. A pull secret has the type
+`kubernetes.io/dockerconfigjson` (key `.dockerconfigjson`) or the older `kubernetes.io/dockercfg`. As in
+Kubernetes, a secret that cannot be parsed is ignored, and the pull fails for want of credentials.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _REFERENCE = re.compile(
     r"(?:@(?P<digest>[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?",
     re.ASCII,
 )
+_DIGITS = re.compile("[0-9a-f]{64}")
 _ALIASES = {"index.docker.io": DEFAULT_REGISTRY, "registry-1.docker.io": DEFAULT_REGISTRY}
 _JSON_KEY = ".dockerconfigjson"
 _CFG_KEY = ".dockercfg"
@@ -50,14 +51,18 @@ class Repository(NamedTuple):
 def with_default_tag(image: str) -> str:
     """`busybox` becomes `busybox:latest`; a reference with tag or digest stays. Raises InvalidReference."""
     match = _REFERENCE.fullmatch(image)
-    if match is None:
+    path = place_of(image).path.partition(":")[0]
+    if _DIGITS.fullmatch(image):
+        problem = f"invalid repository name ({image}), cannot specify 64-byte hexadecimal strings"
+    elif path != path.lower():
+        problem = f"invalid reference format: repository name ({path}) must be lowercase"
+    elif match is None:
         problem = "invalid reference format"
-        if _REFERENCE.fullmatch(image.lower()):
-            problem += ": repository name must be lowercase"
-        raise InvalidReference(
-            f'Failed to apply default image tag "{image}": couldn\'t parse image name "{image}": {problem}'
-        )
-    return image if match["tag"] or match["digest"] else f"{image}:latest"
+    else:
+        return image if match["tag"] or match["digest"] else f"{image}:latest"
+    raise InvalidReference(
+        f'Failed to apply default image tag "{image}": couldn\'t parse image name "{image}": {problem}'
+    )
 
 
 def place_of(image: str) -> Repository:
@@ -65,7 +70,7 @@ def place_of(image: str) -> Repository:
     match = _REFERENCE.fullmatch(image)
     name = match["name"] if match else image
     first, slash, rest = name.partition("/")
-    if slash and ("." in first or ":" in first or first == "localhost"):
+    if slash and ("." in first or ":" in first or first == "localhost" or first != first.lower()):
         return Repository(_ALIASES.get(first, first), rest)
     return Repository(DEFAULT_REGISTRY, name if slash else f"library/{name}")
 

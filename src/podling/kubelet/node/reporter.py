@@ -1,7 +1,8 @@
 """Registers the Node, keeps its status current, and renews its Lease.
 
 The Lease in `kube-node-lease` is the heartbeat, as it costs little to write. The status is patched at once
-when something changed, else every few minutes.
+when something changed, else every few minutes. What changes is told by events, too, as `kubectl describe
+node` shows them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from podling.client.client import Client
+from podling.client.events import EventRecorder
 from podling.cri.interface import Runtime, RuntimeFault
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.host.machine import Machine
@@ -20,6 +22,7 @@ from podling.kubelet.node.status import (
     RuntimeReport,
     differs,
     new_node,
+    news,
     node_status,
     status_patch,
     with_transitions_of,
@@ -48,9 +51,19 @@ class NodeReporter:
     `node` is the server's last answer, before that the Node to be registered."""
 
     def __init__(
-        self, client: Client, runtime: Runtime, clock: Clock, config: KubeletConfig, machine: Machine
+        self,
+        client: Client,
+        runtime: Runtime,
+        events: EventRecorder,
+        clock: Clock,
+        config: KubeletConfig,
+        machine: Machine,
     ) -> None:
         self._client = client
+        self._events = events
+        # As in Kubernetes, whose kubelet tells before it knows the Node's uid.
+        self.host = Node(metadata=ObjectMeta(name=config.node_name, uid=config.node_name))
+        """Whom events about the node are about."""
         self._runtime = runtime
         self._clock = clock
         self._config = config
@@ -80,10 +93,12 @@ class NodeReporter:
 
     async def run(self) -> None:
         """Register, then look every nodeStatusUpdateFrequency, and write what has changed or is due."""
-        written = self._clock.now()
+        written, told, is_closed = self._clock.now(), NodeStatus(), False
+        self._events.normal(self.host, "Starting", "Starting kubelet.")
         while True:
             if self._registered.is_set():
                 await self.look()
+                told = self.node.status
             status = await self._status()
             overdue = self._clock.now() - written >= self._config.status_interval
             if not self._registered.is_set() or overdue or differs(self.node.status, status):
@@ -98,9 +113,17 @@ class NodeReporter:
                         log.warning("node %s not written: %s", self._config.node_name, error)
                         await asyncio.sleep(retry.next())
                 written = self._clock.now()
+                for reason in news(told, status):
+                    self._tell(reason)
                 self._registered.set()
+            if self.node.spec.unschedulable != is_closed:
+                is_closed = not is_closed
+                self._tell("NodeNotSchedulable" if is_closed else "NodeSchedulable")
             self._refresh.clear()
             await woken(self._refresh, self._config.status_check.total_seconds())
+
+    def _tell(self, reason: str) -> None:
+        self._events.normal(self.host, reason, f"Node {self._config.node_name} status is now: {reason}")
 
     async def _status(self) -> NodeStatus:
         report = RuntimeReport()
@@ -133,6 +156,9 @@ class NodeReporter:
                 raise
             labels = {"metadata": {"labels": fresh.metadata.labels}}
             self.node = await self._client.patch(Node, self._config.node_name, "", labels)
+            if self.node.status.node_info.boot_id not in ("", status.node_info.boot_id):
+                text = f"Node {fresh.metadata.name} has been rebooted, boot id: {status.node_info.boot_id}"
+                self._events.warning(self.host, "Rebooted", text)
             status = with_transitions_of(self.node.status, status)
         return await self._patch(status) if differs(self.node.status, status) else self.node
 

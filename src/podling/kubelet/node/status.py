@@ -5,7 +5,7 @@ Reasons and messages of the conditions are Kubernetes' own, as clients match on 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
 import msgspec
@@ -53,6 +53,13 @@ PRESSURES = {
     ),
 }
 """Reason and message of each condition, while there is enough and while there is not."""
+_NEWS = {
+    "MemoryPressure": ("NodeHasSufficientMemory", "NodeHasInsufficientMemory"),
+    "DiskPressure": ("NodeHasNoDiskPressure", "NodeHasDiskPressure"),
+    "PIDPressure": ("NodeHasSufficientPID", "NodeHasInsufficientPID"),
+    "Ready": ("NodeNotReady", "NodeReady"),
+}
+"""What the events say about a condition that has become False, and True."""
 IMAGES_REPORTED = 50
 IN_PLACE_RESIZE = "InPlacePodVerticalScaling"
 _DECLARED = ("ExtendWebSocketsToKubelet", "RestartAllContainersOnContainerExits")
@@ -213,6 +220,17 @@ def status_patch(status: NodeStatus) -> dict[str, object]:
     # Addresses would be merged by their types, of which a node with two families has one twice.
     told["addresses"] = [*told.get("addresses", ()), {"$patch": "replace"}]
     return {"status": told}
+
+
+def news(old: NodeStatus, new: NodeStatus) -> Iterator[str]:
+    """The reasons of the events about conditions that have changed, or are told for the first time."""
+    before = {condition.type: condition.status for condition in old.conditions}
+    for condition in new.conditions:
+        is_true, was = condition.status == "True", before.get(condition.type)
+        # That a node which has just come is not ready yet is no news.
+        is_new = condition.status != was and (condition.type != "Ready" or is_true or was is not None)
+        if is_new and condition.type in _NEWS:
+            yield _NEWS[condition.type][is_true]
 
 
 def differs(old: NodeStatus, new: NodeStatus) -> bool:

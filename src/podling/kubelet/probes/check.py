@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import ssl
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 import aiohttp
@@ -21,6 +23,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from podling.cri.interface import Runtime, RuntimeFault
+from podling.kubelet.cri_config.sandbox import parse_resolv_conf
 from podling.kubelet.pod.containers import rpc_text
 from podling.model.types.container import EphemeralContainerCommon, HTTPGetAction, Probe, TCPSocketAction
 from podling.process.grpc import Link, Peer, StatusError
@@ -38,6 +41,8 @@ RECONNECT = 1.0
 SERVING = 1
 _STATUSES = {0: "UNKNOWN", SERVING: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNKNOWN"}
 
+RESOLV_CONF = Path("/etc/resolv.conf")
+PLAIN = "http: server gave HTTP response to HTTPS client"
 BODY_LIMIT = 10 * 1024
 REDIRECT_LIMIT = 10
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -113,10 +118,31 @@ async def _tcp(action: TCPSocketAction, target: Target, timeout: int) -> Outcome
 def dial_failure(host: str, port: int, error: OSError) -> str:
     """A failed connection, in Go's words, as events show it."""
     if isinstance(error, socket.gaierror):
-        return f"dial tcp: lookup {host}: no such host"
+        why = "server misbehaving" if error.errno == socket.EAI_AGAIN else "no such host"
+        return f"dial tcp: lookup {host} on {address(_name_server(), 53)}: {why}"
     words = os.strerror(error.errno).lower() if error.errno else str(error)
     why = "i/o timeout" if isinstance(error, TimeoutError) else f"connect: {words}"
     return f"dial tcp {address(host, port)}: {why}"
+
+
+def _name_server() -> str:
+    """The machine's first, or who Go asks without one."""
+    try:
+        return next(iter(parse_resolv_conf(RESOLV_CONF.read_text()).servers), "127.0.0.1")
+    except OSError:
+        return "127.0.0.1"
+
+
+def tls_failure(error: ssl.SSLError) -> str:
+    """In Go's words: of alerts their names."""
+    reason = error.reason or ""
+    if reason == "WRONG_VERSION_NUMBER":
+        return PLAIN
+    _, alert, name = reason.partition("_ALERT_")
+    if not alert:
+        return "EOF" if isinstance(error, ssl.SSLEOFError) else str(error)
+    words = "protocol version not supported" if name == "PROTOCOL_VERSION" else name.lower().replace("_", " ")
+    return f"remote error: tls: {words}"
 
 
 def address(host: str, port: int) -> str:
@@ -178,7 +204,7 @@ def port_number(port: int | str, container: EphemeralContainerCommon) -> int:
     number = port if isinstance(port, int) else named.get(port)
     if number is None:
         if not str(port).isdecimal():
-            raise ProbeError(f"port {port} not found")
+            raise ProbeError(f'strconv.Atoi: parsing "{port}": invalid syntax')
         number = int(port)
     if not 0 < number <= LAST_PORT:
         raise ProbeError(f"invalid port number: {number}")
@@ -192,6 +218,11 @@ class HttpAnswer(NamedTuple):
 
 class HttpFailure(Exception):
     """The request failed without an answer."""
+
+    def __init__(self, url: URL, why: str) -> None:
+        super().__init__(f'Get "{url}": {why}')
+        self.is_plain = why == PLAIN
+        """Whether who was asked for TLS answers without."""
 
 
 def request_url(action: HTTPGetAction, container: EphemeralContainerCommon, pod_ip: str) -> URL:
@@ -226,12 +257,15 @@ async def http_get(url: URL, headers: CIMultiDict[str], timeout: float | None) -
     except TimeoutError:
         why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
     except aiohttp.ClientConnectorError as error:
-        why = dial_failure(error.host, error.port or 0, error.os_error)
+        if isinstance(failed := error.os_error, ssl.SSLError):
+            why = tls_failure(failed)
+        else:
+            why = dial_failure(error.host, error.port or 0, failed)
     except aiohttp.ServerDisconnectedError:
         why = "EOF"
     except (aiohttp.ClientError, OSError, ValueError) as error:
         why = str(error)
-    raise HttpFailure(f'Get "{url}": {why}')
+    raise HttpFailure(url, why)
 
 
 async def _follow(url: URL, headers: CIMultiDict[str]) -> HttpAnswer:

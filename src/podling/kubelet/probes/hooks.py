@@ -53,9 +53,16 @@ async def run_hook(runtime: Runtime, handler: LifecycleHandler, target: Target, 
             raise HookError(f"command '{' '.join(command)}' exited with {done.exit_code}: {output}")
     elif handler.http_get is not None:
         # Any HTTP status is a success, as in Kubernetes.
+        headers = request_headers(handler.http_get, user_agent)
         try:
             url = request_url(handler.http_get, target.container, target.pod_ip)
-            await http_get(url, request_headers(handler.http_get, user_agent), None)
+            try:
+                await http_get(url, headers, None)
+            except HttpFailure as failure:
+                if not failure.is_plain:
+                    raise
+                headers.pop("Authorization", None)
+                await http_get(url.with_scheme("http").with_port(url.port), headers, None)
         except (ProbeError, HttpFailure) as error:
             raise HookError(str(error)) from error
     elif handler.sleep is not None:

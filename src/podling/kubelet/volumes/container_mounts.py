@@ -155,7 +155,7 @@ def _volume_mount(
         recursive_read_only=is_recursive(mount, possible=sources.recursive_read_only),
     )
     for name in undefined(mount.sub_path_expr, sources.environment):
-        raise ConfigError(f'missing value for "{name}"')
+        raise ConfigError(f"missing value for {name}")
     sub_path = expand(mount.sub_path_expr, sources.environment) or mount.sub_path
     try:
         check_subpath(sub_path)

@@ -23,6 +23,8 @@ class VolumeError(Exception):
     """A volume cannot be set up now; a retry may help. The message is that of an event."""
 
     event = "FailedMount"
+    more: Sequence[VolumeError] = ()
+    """What failed beside it."""
 
 
 class File(msgspec.Struct, frozen=True):

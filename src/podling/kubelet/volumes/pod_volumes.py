@@ -221,8 +221,9 @@ class PodVolumes:
                     # Volumes that are set up stay as they are.
                     if not record.volumes_ready:
                         record.volumes_error = str(error)
-                    reason = error.event if isinstance(error, VolumeError) else VolumeError.event
-                    self._node.events.warning(pod, reason, str(error))
+                    failed = error if isinstance(error, VolumeError) else VolumeError(str(error))
+                    for one in (failed, *failed.more):
+                        self._node.events.warning(pod, one.event, str(one))
                     wait = retry.next()
                 else:
                     record.volumes_ready, record.volumes_error = True, ""

@@ -73,19 +73,31 @@ def only_user(pod: Pod) -> int | None:
 def projected_payload(
     sources: Iterable[VolumeProjection], objects: Objects, pod: Pod, resource_value: ResourceValue, mode: int
 ) -> Payload:
-    """The files of a projected volume; a later source replaces a file of an earlier one. Raises
-    VolumeError."""
-    merged: Payload = {}
-    for source in sources:
-        if (maps := source.config_map) is not None:
-            merged |= config_map_payload(maps, objects.config_maps.get(maps.name), mode)
-        elif (secret := source.secret) is not None:
-            merged |= secret_payload(secret, objects.secrets.get(secret.name), mode)
-        elif source.downward_api is not None:
-            merged |= downward_api_payload(source.downward_api.items, pod, resource_value, mode)
-        elif source.service_account_token is not None:
-            merged |= token_payload(source.service_account_token, objects, pod, mode)
+    """The files of a projected volume; a later source replaces a file of an earlier one. Raises VolumeError,
+    which tells of all sources that cannot be had."""
+
+    def files(source: VolumeProjection) -> Payload:
         for attribute, name in _REFUSED.items():
             if getattr(source, attribute) is not None:
                 raise VolumeError(f"projected source {name} is not supported by this kubelet")
+        if (maps := source.config_map) is not None:
+            return config_map_payload(maps, objects.config_maps.get(maps.name), mode)
+        if (secret := source.secret) is not None:
+            return secret_payload(secret, objects.secrets.get(secret.name), mode)
+        if source.downward_api is not None:
+            return downward_api_payload(source.downward_api.items, pod, resource_value, mode)
+        if source.service_account_token is not None:
+            return token_payload(source.service_account_token, objects, pod, mode)
+        return {}
+
+    merged: Payload = {}
+    failures: dict[str, None] = {}
+    for source in sources:
+        try:
+            merged |= files(source)
+        except VolumeError as error:
+            failures[str(error)] = None
+    if failures:
+        said = ", ".join(failures)
+        raise VolumeError(said if len(failures) == 1 else f"[{said}]")
     return merged

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -123,26 +123,35 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 def set_up_volumes(layout: Layout) -> dict[str, MountedVolume]:
-    """By name. Raises SetUpError for the first volume that cannot be set up; a second call goes on from
-    there."""
-    return {volume.name: _set_up(volume, layout) for volume in layout.pod.spec.volumes}
+    """By name. All are tried; raises SetUpError for those that cannot be set up, which a second call tries
+    again."""
+    return _each(layout.pod.spec.volumes, layout)
 
 
 def update_volumes(layout: Layout) -> dict[str, MountedVolume]:
     """Update the files of configMap, secret, downwardAPI and projected volumes. A volume whose update fails
-    keeps its files, and the others are still updated. Raises SetUpError for the first that failed."""
-    updated: dict[str, MountedVolume] = {}
-    failures = []
-    for volume in layout.pod.spec.volumes:
-        kinds = (volume.config_map, volume.secret, volume.downward_api, volume.projected)
-        if any(kind is not None for kind in kinds):
-            try:
-                updated[volume.name] = _set_up(volume, layout)
-            except SetUpError as error:
-                failures.append(error)
+    keeps its files, and the others are still updated. Raises SetUpError for those that failed."""
+    volumes = (
+        volume
+        for volume in layout.pod.spec.volumes
+        if (volume.config_map, volume.secret, volume.downward_api, volume.projected) != (None,) * 4
+    )
+    return _each(volumes, layout)
+
+
+def _each(volumes: Iterable[Volume], layout: Layout) -> dict[str, MountedVolume]:
+    done: dict[str, MountedVolume] = {}
+    failures: list[SetUpError] = []
+    for volume in volumes:
+        try:
+            done[volume.name] = _set_up(volume, layout)
+        except SetUpError as error:
+            failures.append(error)
     if failures:
-        raise failures[0]
-    return updated
+        first, *more = failures
+        first.more = more
+        raise first
+    return done
 
 
 def _set_up(volume: Volume, layout: Layout) -> MountedVolume:

@@ -169,8 +169,8 @@ class PodActions:
             raise StartError(_NO_SANDBOX, f"{_NO_SANDBOX_BECAUSE}{error}") from error
         except RuntimeFault as fault:
             raise refused(_NO_SANDBOX, f"{_NO_SANDBOX_BECAUSE}{rpc_text(fault)}", fault) from fault
-        for warning in dns_warnings(pod, self._node.facts):
-            self._node.events.warning(pod, "DNSConfigForming", warning)
+        for reason, warning in dns_warnings(pod, self._node.facts):
+            self._node.events.warning(pod, reason, warning)
         try:
             id_ = await self._node.runtime.run_pod_sandbox(config, handler)
             self._claim(id_)

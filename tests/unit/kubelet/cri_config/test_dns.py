@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from podling.kubelet.cri_config.sandbox import (
     dns_warnings,
@@ -128,4 +129,18 @@ def test_what_is_too_much_is_left_out_and_told(
             "Search Line limits were exceeded, some search paths have been omitted, "
             f"the applied search line is: {' '.join(applied.searches)}"
         )
-    assert list(dns_warnings(pod, NODE)) == told
+    assert list(dns_warnings(pod, NODE)) == [("DNSConfigForming", message) for message in told]
+
+
+@pytest.mark.parametrize("policy", ["ClusterFirst", "ClusterFirstWithHostNet"])
+def test_a_cluster_without_dns_is_told(scene: type[Scene], policy: str) -> None:
+    alone = replace(NODE, cluster_dns=())
+    pod = scene.pod("a", dns_policy=policy)
+    ((reason, message),) = dns_warnings(pod, alone)
+    meta = pod.metadata
+    assert reason == "MissingClusterDNS"
+    assert message == (
+        f'pod: "{meta.name}_{meta.namespace}({meta.uid})". kubelet does not have ClusterDNS IP configured '
+        'and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.'
+    )
+    assert not [*dns_warnings(scene.pod("a", dns_policy="Default"), alone)]

@@ -37,9 +37,26 @@ def test_what_is_no_name_is_said_as_kubernetes_says_it(image: str) -> None:
     )
 
 
-def test_capitals_are_named_as_the_reason() -> None:
-    with pytest.raises(InvalidReference, match=r"repository name must be lowercase$"):
-        with_default_tag("BusyBox")
+@pytest.mark.parametrize(
+    ("image", "why"),
+    [
+        ("BusyBox:1", "invalid reference format: repository name (library/BusyBox) must be lowercase"),
+        ("team/App", "invalid reference format: repository name (team/App) must be lowercase"),
+        (
+            "reg.example.com/Team/App:1",
+            "invalid reference format: repository name (Team/App) must be lowercase",
+        ),
+        ("a" * 64, f"invalid repository name ({'a' * 64}), cannot specify 64-byte hexadecimal strings"),
+    ],
+)
+def test_what_is_wrong_with_a_name_is_said(image: str, why: str) -> None:
+    with pytest.raises(InvalidReference) as fault:
+        with_default_tag(image)
+    assert str(fault.value).endswith(f": {why}")
+
+
+def test_a_host_may_have_capitals() -> None:
+    assert with_default_tag("Registry/app") == "Registry/app:latest"
 
 
 @given(st.text(max_size=60))

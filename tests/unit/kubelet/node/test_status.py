@@ -18,6 +18,7 @@ from podling.kubelet.node.status import (
     capacity,
     declared_features,
     differs,
+    news,
     node_status,
     reserved,
     status_patch,
@@ -29,6 +30,7 @@ from podling.model.quantity import Quantity
 from podling.model.types.node import (
     ContainerImage,
     NodeAddress,
+    NodeCondition,
     NodeFeatures,
     NodeRuntimeHandler,
     NodeStatus,
@@ -97,6 +99,28 @@ def test_a_patch_takes_back_what_is_no_longer_so() -> None:
     assert (taken_back["features"], taken_back["runtimeHandlers"]) == (None, None)
     assert taken_back["nodeInfo"]["swap"] is None
     assert taken_back["images"] == [{"names": ["a:1"]}]
+
+
+def test_news_are_conditions_that_have_changed() -> None:
+    def status(**conditions: str) -> NodeStatus:
+        return NodeStatus(
+            conditions=[NodeCondition(type=type_, status=state) for type_, state in conditions.items()]
+        )
+
+    good = status(MemoryPressure="False", DiskPressure="False", PIDPressure="False", Ready="True")
+    assert [*news(NodeStatus(), good)] == [
+        "NodeHasSufficientMemory",
+        "NodeHasNoDiskPressure",
+        "NodeHasSufficientPID",
+        "NodeReady",
+    ]
+    assert not [*news(good, good)]
+    assert [*news(good, status(MemoryPressure="True", Ready="False"))] == [
+        "NodeHasInsufficientMemory",
+        "NodeNotReady",
+    ]
+    assert not [*news(NodeStatus(), status(Ready="False"))]
+    assert [*news(status(Ready="Unknown"), status(Ready="True"))] == ["NodeReady"]
 
 
 def test_addresses_of_both_families_come_in_their_order() -> None:

@@ -111,7 +111,7 @@ async def test_http_finds_ports_by_name(served: Served) -> None:
     container = Container(name="c", ports=[ContainerPort(name="web", container_port=served.port)])
     assert (await ask(http("web", "/"), container)).success
     assert (await ask(http(str(served.port), "/"), container)).success
-    with pytest.raises(ProbeError, match="port admin not found"):
+    with pytest.raises(ProbeError, match=r'strconv\.Atoi: parsing "admin": invalid syntax'):
         await ask(http("admin", "/"), container)
 
 

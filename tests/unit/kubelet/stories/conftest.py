@@ -87,6 +87,7 @@ class Node:
             directory / "kubelet",
             directory / "logs",
             node_ip="192.0.2.1",
+            cluster_dns=("10.96.0.10",),
             cgroup_mount=directory,
             gates=gates,
             image_gc_high=100,

@@ -134,6 +134,18 @@ def test_a_projection_joins_its_sources_and_the_last_of_a_path_wins() -> None:
     assert referenced_secrets(volumes) == {"s"}
 
 
+def test_all_sources_that_are_missing_are_told_once() -> None:
+    maps = VolumeProjection(config_map=ConfigMapProjection(name="no"))
+    private = VolumeProjection(secret=SecretProjection(name="none"))
+    for sources, said in (
+        ((maps,), 'configmap "no" not found'),
+        ((private, maps, private), '[secret "none" not found, configmap "no" not found]'),
+    ):
+        with pytest.raises(VolumeError) as fault:
+            projected_payload(sources, Objects(), POD, nothing, 0)
+        assert str(fault.value) == said
+
+
 def test_a_projection_this_kubelet_cannot_make_is_refused_by_name() -> None:
     sources = [VolumeProjection(cluster_trust_bundle=ClusterTrustBundleProjection(path="bundle"))]
     with pytest.raises(VolumeError, match="clusterTrustBundle is not supported"):

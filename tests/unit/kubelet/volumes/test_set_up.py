@@ -237,6 +237,20 @@ def test_one_volume_that_cannot_be_updated_keeps_no_other_from_its_update(direct
         Volume(name="h", host_path=HostPathVolumeSource(path="/none", type="File")),
     ]
     pod = Pod(metadata=ObjectMeta(name="web"), spec=PodSpec(volumes=volumes))
+    layout = Layout(pod, directory, OBJECTS, lambda selector: "", NOW, NODE_MEMORY)
     with pytest.raises(SetUpError, match='volume "gone"'):
-        update_volumes(Layout(pod, directory, OBJECTS, lambda selector: "", NOW, NODE_MEMORY))
+        update_volumes(layout)
+    assert (directory.volume("configmap", "c") / "k").read_text() == "v"
+
+
+def test_all_volumes_that_fail_are_told(directory: PodDirectory) -> None:
+    volumes = [
+        Volume(name="gone", config_map=ConfigMapVolumeSource(name="x")),
+        Volume(name="c", config_map=ConfigMapVolumeSource(name="cm")),
+        Volume(name="h", host_path=HostPathVolumeSource(path="/none", type="File")),
+    ]
+    pod = Pod(metadata=ObjectMeta(name="web"), spec=PodSpec(volumes=volumes))
+    with pytest.raises(SetUpError) as fault:
+        set_up_volumes(Layout(pod, directory, OBJECTS, lambda selector: "", NOW, NODE_MEMORY))
+    assert [str(one).split('"')[1] for one in (fault.value, *fault.value.more)] == ["gone", "h"]
     assert (directory.volume("configmap", "c") / "k").read_text() == "v"
