@@ -585,8 +585,17 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
     "faults of an expression": (
         5_000,
         lambda n: "".join(f"ERROR: <input>:1:{i}: x\n | a\n" for i in range(n)),
-        lambda text: told(faults_in(text), "a" * len(text)),
+        lambda text: told(list(faults_in(text, "a" * len(text))), "a" * len(text)),
     ),
+    **{
+        f"what is no expression, {name}": (n, make, lambda text: Compilation().fault(Expression(text)))
+        for name, (n, make) in {
+            "at its end": (500, lambda n: f"[{'a.b(1) + -2, ' * n}]]"),
+            "from its beginning": (5_000, lambda n: "] " * n),
+            "without tokens": (5_000, lambda n: "'a\n" * n),
+            "without an end": (2_000, lambda n: "a.b{c: " * n),
+        }.items()
+    },
     "a volume": (
         500,
         lambda n: persistent_volume(n),

@@ -69,6 +69,8 @@ TYPES: Mapping[str, Type] = {
     **{name: type_of(message.type) for name, message in MESSAGES.items()},
 }
 """Types that are known by name, as values."""
+_WITHOUT_FIELDS = ("net.CIDR", "net.IP")
+"""Others have fields, of which none is found."""
 _PLAIN = frozenset(_NAMED) - {"optional_type", "net.IP", "net.CIDR"} | {"type"}
 """Names of types that have fields, of which none is known."""
 
@@ -146,7 +148,7 @@ class Inference:
         return _CONSTANTS[which(part)]
 
     def _ident(self, node: Any, part: Any) -> Type:
-        return self._named(part.name) or self._undeclared(node, part.name.removeprefix("."))
+        return self._named(part.name) or self._undeclared(node, part.name)
 
     def _named(self, name: str) -> Type | None:
         name = name.removeprefix(".")
@@ -185,7 +187,7 @@ class Inference:
             type_, optional = type_.params[0], True
         if type_.kind == MAP:
             made = type_.params[1]
-        elif type_.kind == STRUCT:
+        elif type_.kind == STRUCT and type_.name not in _WITHOUT_FIELDS:
             made = self._field_of(node, type_.name, field)
         elif type_.kind == PARAM:
             self._takes([DYN], [type_])
@@ -220,10 +222,10 @@ class Inference:
             if name not in self._known.functions:
                 return self._undeclared(node, name)
             return self._resolved(node, name, part.target, arguments)
-        name = name.removeprefix(".")
-        if name not in self._known.functions:
+        known = name.removeprefix(".")
+        if known not in self._known.functions:
             return self._undeclared(node, name)
-        return self._resolved(node, name, None, arguments)
+        return self._resolved(node, known, None, arguments)
 
     def _optional_field(self, node: Any, arguments: list[Any]) -> Type:
         operand, field = arguments
@@ -280,21 +282,21 @@ class Inference:
     def _list(self, node: Any, part: Any) -> Type:
         optional, item = frozenset(part.optional_indices), None
         for at, one in enumerate(part.elements):
-            item = self._joined(item, self._element(one, one, is_optional=at in optional))
+            item = self._joined(item, self._element(one, is_optional=at in optional))
         return list_of(self._param() if item is None else item)
 
     def _param(self) -> Type:
         self._params += 1
         return Type(PARAM, f"#{self._params}")
 
-    def _element(self, node: Any, value: Any, *, is_optional: bool) -> Type:
+    def _element(self, value: Any, *, is_optional: bool) -> Type:
         type_ = self._check(value)
         if not is_optional:
             return type_
         if type_.is_optional:
             return type_.params[0]
         if type_.kind != "dyn":
-            self._misfit(node, optional_of(type_), type_)
+            self._misfit(value, optional_of(type_), type_)
         return type_
 
     def _joined(self, before: Type | None, type_: Type) -> Type:
@@ -309,7 +311,7 @@ class Inference:
         value: Type | None = None
         for entry in part.entries:
             key = self._joined(key, self._check(entry.map_key))
-            value = self._joined(value, self._element(entry, entry.value, is_optional=entry.optional))
+            value = self._joined(value, self._element(entry.value, is_optional=entry.optional))
         if key is None or value is None:
             return map_of(self._param(), self._param())
         return map_of(key, value)
@@ -329,7 +331,7 @@ class Inference:
         else:
             made = found.params[0]
         for entry in part.entries:
-            given = self._element(entry.value, entry.value, is_optional=entry.optional)
+            given = self._element(entry.value, is_optional=entry.optional)
             if message is not None or name in _PLAIN:
                 fields = message.fields if message is not None else {}
                 wanted = fields.get(entry.field_key) or self._undefined(entry, entry.field_key)

@@ -12,25 +12,16 @@ stand on the way to any part.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import NamedTuple, NoReturn
+
+from podling.apiserver.cel.tokens import Token, tokens
 
 MOST = 250
 LEVELS = 10
 """Of a piece: each may enter a rule twice."""
 ENTERED, ON_THE_WAY = "expression recursion limit exceeded: 250", "max recursion depth exceeded"
-_TOKEN = re.compile(
-    r"\s+|//[^\n]*"
-    r"|(?P<raw>[bB]?[rR](?:'''.*?'''|\"\"\".*?\"\"\"|'[^'\n\r]*'|\"[^\"\n\r]*\"))"
-    r"|(?P<text>[bB]?(?:'''(?:\\.|[^\\])*?'''|\"\"\"(?:\\.|[^\\])*?\"\"\""
-    r"|'(?:\\.|[^'\\\n\r])*'|\"(?:\\.|[^\"\\\n\r])*\"))"
-    r"|(?P<number>0x[0-9a-fA-F]+[uU]?|(?:\d+\.\d+|\.\d+|\d+)(?:[eE][+-]?\d+)?[uU]?)"
-    r"|(?P<name>[A-Za-z_]\w*)"
-    r"|(?P<sign>&&|\|\||[<>=!]=|[-+*/%<>!?:.,()\[\]{}])",
-    re.DOTALL | re.ASCII,
-)
 _BINARY = {
     "||": 1, "&&": 2,
     **dict.fromkeys(("<", "<=", ">", ">=", "==", "!=", "in"), 3),
@@ -38,13 +29,8 @@ _BINARY = {
 }  # fmt: skip
 """How tight each binds."""
 _RELATION, _CALC = 3, 4
-
-
-class Token(NamedTuple):
-    sort: str
-    text: str
-    start: int
-    end: int
+_BETWEEN = ("WHITESPACE", "COMMENT")
+_PLAIN = ("IDENTIFIER", "NUM_INT", "NUM_UINT", "NUM_FLOAT", "STRING", "BYTES")
 
 
 class Stretch(NamedTuple):
@@ -73,12 +59,8 @@ class TooDeep(Exception):
     """In Kubernetes' words."""
 
 
-class NotRead(Exception):
-    """An expression is none, and why."""
-
-    def __init__(self, offset: int, message: str) -> None:
-        super().__init__(message)
-        self.offset = offset
+class NotRead(RuntimeError):
+    """An expression is none."""
 
 
 def pieces(text: str) -> list[Piece]:
@@ -107,7 +89,8 @@ def texts_of(text: str, found: Sequence[Piece]) -> Iterator[tuple[Piece, str]]:
 
 class _Reading:
     def __init__(self, text: str) -> None:
-        self._tokens = list(tokens(text))
+        self._tokens = [token for token in tokens(text) if token.sort not in _BETWEEN]
+        self._tokens.append(Token("", "", len(text), len(text)))
         self._at, self._depth = 0, 0
         self._found: list[Piece] = []
         taken = {token.text for token in self._tokens}
@@ -115,7 +98,7 @@ class _Reading:
 
     def pieces(self) -> list[Piece]:
         part = self._expression()
-        if self._next.sort:
+        if self._next.start < self._next.end:
             self._fail()
         if part.way > MOST:
             raise TooDeep(ON_THE_WAY)
@@ -127,7 +110,7 @@ class _Reading:
 
     @property
     def _is_negative(self) -> bool:
-        return self._next.text == "-" and self._tokens[self._at + 1].sort == "number"
+        return self._next.text == "-" and self._tokens[self._at + 1].sort in ("NUM_INT", "NUM_FLOAT")
 
     def _take(self) -> Token:
         token = self._next
@@ -135,7 +118,7 @@ class _Reading:
         return token
 
     def _took(self, text: str) -> bool:
-        if self._next.sort in ("sign", "name") and self._next.text == text:
+        if self._next.sort == "SIGN" and self._next.text == text:
             self._at += 1
             return True
         return False
@@ -147,8 +130,7 @@ class _Reading:
         return self._tokens[self._at - 1].end
 
     def _fail(self) -> NoReturn:
-        token = self._next
-        raise NotRead(token.start, f"Syntax error: mismatched input '{token.text or '<EOF>'}'")
+        raise NotRead(f"Syntax error: at {self._next.start}")
 
     def _cut(self, part: Stretch) -> Stretch:
         """As it stands within another: as a piece, if it has many levels."""
@@ -190,7 +172,7 @@ class _Reading:
         other."""
         if tightness > max(_BINARY.values()):
             start, signs = self._next.start, 0
-            while self._next.sort == "sign" and self._next.text in "!-":
+            while self._next.sort == "SIGN" and self._next.text in "!-":
                 if not signs and self._is_negative:
                     break  # It is a part of the number, which may have members.
                 self._at, signs = self._at + 1, signs + 1
@@ -198,7 +180,7 @@ class _Reading:
             return self._around(start, self._cut(part)) if signs else part
         operands = [self._binary(tightness + 1)]
         start = operands[0].start
-        while self._next.sort in ("sign", "name") and _BINARY.get(self._next.text) == tightness:
+        while self._next.sort == "SIGN" and _BINARY.get(self._next.text) == tightness:
             self._at += 1
             operands.append(self._binary(tightness + 1))
             if tightness >= _RELATION:
@@ -213,7 +195,7 @@ class _Reading:
         while True:
             if self._took("."):
                 self._took("?")
-                if self._take().sort != "name":
+                if self._take().sort != "IDENTIFIER":
                     self._at -= 1
                     self._fail()
                 base = self._cut(part)
@@ -224,7 +206,7 @@ class _Reading:
                 base, index = self._cut(part), self._cut(self._expression())
                 self._expect("]")
                 part = self._around(part.start, base, index, way=1)
-            elif self._next.text == "{" and self._tokens[self._at - 1].sort == "name":
+            elif self._next.text == "{" and self._tokens[self._at - 1].sort == "IDENTIFIER":
                 self._at += 1
                 part = self._around(part.start, *self._fields())
             else:
@@ -242,16 +224,19 @@ class _Reading:
             return self._around(start, *self._fields())
         self._took("-" if self._is_negative else ".")
         token = self._take()
-        if token.sort not in ("name", "raw", "text", "number"):
+        if token.sort not in _PLAIN and token.text not in ("true", "false", "null"):
             self._at -= 1
             self._fail()
-        if token.sort == "name" and self._took("("):
+        if token.sort == "IDENTIFIER" and self._took("("):
             return self._around(start, *self._listed(")", whole=token.text == "has"))
         return self._around(start)
 
     def _listed(self, closing: str, *, whole: bool = False) -> list[Stretch]:
         """Expressions between commas. `whole`: none becomes a piece, since a macro looks at what it is."""
         found: list[Stretch] = []
+        if closing != ")" and self._took(","):
+            self._expect(closing)
+            return found
         while not self._took(closing):
             self._took("?")
             part = self._expression()
@@ -263,6 +248,9 @@ class _Reading:
 
     def _fields(self) -> list[Stretch]:
         found: list[Stretch] = []
+        if self._took(","):
+            self._expect("}")
+            return found
         while not self._took("}"):
             self._took("?")
             found.append(self._cut(self._expression()))
@@ -279,15 +267,3 @@ def _entered(part: Stretch, tightness: int) -> Stretch:
     if tightness == _RELATION:
         return part._replace(relations=part.relations + 1)
     return part._replace(calculations=part.calculations + 1)
-
-
-def tokens(text: str) -> Iterator[Token]:
-    at = 0
-    while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
-            raise NotRead(at, f"Syntax error: token recognition error at: '{text[at]}'")
-        if found.lastgroup:
-            yield Token(found.lastgroup, found[0], at, found.end())
-        at = found.end()
-    yield Token("", "", at, at)

@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 from cel_expr_python import cel
 
-from podling.apiserver.cel.nesting import NotRead, TooDeep, pieces, texts_of, tokens
+from podling.apiserver.cel.nesting import TooDeep, pieces, texts_of
 from podling.apiserver.cel.room import with_room
+from podling.apiserver.cel.tokens import tokens
 from podling.apiserver.cel.tree import Tree, joined, tree_of
-from podling.apiserver.cel.words import at_offset
 
 EXTENSIONS = ("lists", "optional", "two-var-comprehensions")
 """What has macros."""
@@ -67,13 +67,11 @@ def _backslashes(text: str) -> Iterator[int]:
     """Where a raw literal ends with a backslash, which the library takes for that of a quote."""
     if not (_RAW.search(text) and _ESCAPED_QUOTE.search(text)):
         return
-    try:
-        for token in tokens(text):
-            inside = token.text.rstrip(token.text[-1:])
-            if token.sort == "raw" and (len(inside) - len(inside.rstrip("\\"))) % 2:
-                yield token.start + len(inside) - 1
-    except NotRead:
-        return  # The library says where.
+    for token in tokens(text):
+        inside = token.text.rstrip(token.text[-1:])
+        is_raw = token.sort in ("STRING", "BYTES") and _RAW.match(token.text.lstrip("bB"))
+        if is_raw and (len(inside) - len(inside.rstrip("\\"))) % 2:
+            yield token.start + len(inside) - 1
 
 
 def by_pieces(text: str, bindings: bool) -> Tree:
@@ -81,9 +79,6 @@ def by_pieces(text: str, bindings: bool) -> Tree:
         found = pieces(text)
     except TooDeep as error:
         raise RuntimeError(f"ERROR: <input>:-1:0: {error}") from error
-    except NotRead as error:
-        fault = at_offset(error.offset, str(error), text)
-        raise RuntimeError(f"ERROR: <input>:{fault.line}:{fault.column + 1}: {error}") from error
     trees = {}
     for piece, own in texts_of(text, found):
         try:

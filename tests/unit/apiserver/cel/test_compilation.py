@@ -99,13 +99,14 @@ def test_faults_are_told_in_the_order_in_which_they_stand() -> None:
         ),
         ("uint(-2.0) == 1u", "unsigned integer overflow"),
         ("bool(dyn(1u))", "no such overload: bool(uint)"),
-        ("object.a ? object.b[b'a'] : string(dyn([1])) == ''", "invalid qualifier type: types.Bytes"),
+        ("(object.a ? object.b[b'a'] : string(dyn([1]))) == ''", "invalid qualifier type: types.Bytes"),
         ("object.a[?null].hasValue()", "invalid qualifier type: types.Null"),
         ("{timestamp(1): true}[timestamp(1)]", "invalid qualifier type: types.Timestamp"),
-        ("object[duration('1h')]", "invalid qualifier type: types.Duration"),
+        ("object[duration('1h')] == 1", "invalid qualifier type: types.Duration"),
         ("object[[1]] == object[{'a': 1}]", "invalid qualifier type: *types.baseList"),
         ("{int: true}[int]", "invalid qualifier type: *types.Type"),
         ("object.a.find('[' + 'a') == ''", ""),
+        ("int('x')", "must evaluate to bool but got int"),
     ],
 )
 def test_a_constant_that_cannot_be_evaluated(text: str, why: str) -> None:

@@ -92,7 +92,7 @@ def test_the_tree_is_that_of_the_library(text: str, monkeypatch: pytest.MonkeyPa
         ("package", 60, "reserved identifier: package"),
         ("[1].all(1, true)", 68, "argument must be a simple name"),
         ("has(a)", 64, "invalid argument to has() macro"),
-        ("1 1", 62, "Syntax error: mismatched input '1'"),
+        ("1 1", 62, "Syntax error: extraneous input '1' expecting ')'"),
     ],
 )
 def test_what_is_wrong_deep_inside_is_told_where_it_is(inner: str, offset: int, words: str) -> None:
@@ -101,7 +101,7 @@ def test_what_is_wrong_deep_inside_is_told_where_it_is(inner: str, offset: int, 
 
 
 @pytest.mark.parametrize(
-    "text", ["(", "(((a)", "a b", "'", "{1:2", "f(", "a ? b", "a.", "#", "[1", "[,]", "a[", "1 +", "-", "."]
+    "text", ["(", "(((a)", "a b", "'", "{1:2", "f(", "a ? b", "a.", "#", "[1", "[,,]", "a[", "1 +", "-", "."]
 )
 def test_what_is_no_expression(text: str) -> None:
     with pytest.raises(NotRead):
