@@ -204,15 +204,14 @@ class Estimate:
         if name in ("_&&_", "_||_"):
             return sum(costs), _Part()
         if name == "_?_:_":
-            return costs[0] + max(costs[1:]), self._chosen(arguments[1:])
+            chosen = arguments[1:]
+            item = _either_known([self.part(one).item for one in chosen])
+            return costs[0] + max(costs[1:]), _Part(size=self._of_all(chosen), item=item)
         every = [self._of_way(name, way, arguments) for way in ways]
         cost = max((one.cost for one in every), default=0)
         known = [one.size for one in every if one.size is not None]
         path = self._indexed(name, ways, arguments)
         return cost + sum(costs), _Part(path, _either(known), self._items_of(name, arguments))
-
-    def _chosen(self, nodes: Sequence[Any]) -> _Part:
-        return _Part(size=self._of_all(nodes), item=_either_known([self.part(one).item for one in nodes]))
 
     def _of_way(self, name: str, way: Signature, arguments: list[Any]) -> Call:
         body = COSTS.get(name)

@@ -296,7 +296,9 @@ class Compiler:
             within[part.iter_var2] = second
         within = {**within, part.accu_var: gathered}
         values, start = self.part(part.iter_range, scope), self.part(part.accu_init, scope)
-        condition = None if _is_true(part.loop_condition) else self.part(part.loop_condition, within)
+        goes_on = part.loop_condition
+        is_endless = which(goes_on) == "const" and goes_on.const.bool is True
+        condition = None if is_endless else self.part(goes_on, within)
         step = self._step(part.loop_step, within, part.accu_var, part.accu_init)
         result = self.part(part.result, {**scope, part.accu_var: gathered})
         has_two = bool(part.iter_var2)
@@ -367,10 +369,6 @@ def _dotted(node: Any, scope: Mapping[str, int]) -> str:
     if which(node) != "ident" or node.ident.name in scope:
         return ""
     return ".".join((node.ident.name.removeprefix("."), *reversed(parts)))
-
-
-def _is_true(node: Any) -> bool:
-    return which(node) == "const" and node.const.bool is True
 
 
 def _is_path(node: Any) -> bool:
