@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -117,11 +117,17 @@ def kubeconfigs(given: Path | None) -> list[Path]:
 
 
 def ask(
-    cluster: Cluster, work: Callable[[remote.Cluster], Awaitable[int]], first: Asked = NOTHING
+    cluster: Cluster,
+    work: Callable[[remote.Cluster], Awaitable[int]],
+    first: Asked = NOTHING,
+    *,
+    is_early: bool = False,
 ) -> NoReturn:
     """Run `work` on the cluster and exit with what it returns; what goes wrong is said, with an exit code.
     `first` is what `work` asks for before all else, if that is known: it is sent before what `work` needs is
-    imported."""
+    imported. `is_early`: `work` begins before there is an event loop, and enters it by `event_loop`."""
+    from podling.process.early import event_loop
+
     try:
         sent = cluster.access.send_first(first.path, first.query) if first.path else None
     except OSError as error:
@@ -130,13 +136,15 @@ def ask(
         sys.exit(INTERRUPTED)
 
     async def asked() -> int:
+        if sent is None or not is_early:
+            await event_loop()
         transport = cluster.access.transport(sent)
         try:
             return await _told(transport, work)
         finally:
             await transport.close()
 
-    code = _run(asked)
+    code = _run(asked())
     with suppress(OSError):
         sys.stdout.flush()
     raise Finished(code)
@@ -144,9 +152,9 @@ def ask(
 
 async def _told(transport: HttpsTransport, work: Callable[[remote.Cluster], Awaitable[int]]) -> int:
     from podling.debug.container import WishError
+    from podling.debug.progress import NoContainer, TooLate
     from podling.model.errors import StatusError
     from podling.remote import pods
-    from podling.remote.waiting import NoContainer, TooLate
 
     try:
         return await work(pods.Cluster(transport))
@@ -160,9 +168,18 @@ async def _told(transport: HttpsTransport, work: Callable[[remote.Cluster], Awai
         return tell(str(error))
 
 
-def _run(work: Callable[[], Awaitable[int]]) -> int:
-    """Run to the end and return what it returns; a signal that ends programs cancels it first, so that it
-    leaves the terminal as it was."""
+def _run(work: Coroutine[Any, Any, int]) -> int:
+    """Run to the end and return what it returns; once it is in an event loop, a signal that ends programs
+    cancels it first, so that it leaves the terminal as it was."""
+    from podling.process import early
+
+    try:
+        return early.run(work, _in_loop)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _in_loop(work: Awaitable[int]) -> int:
     import asyncio
     import signal
 
@@ -179,7 +196,7 @@ def _run(work: Callable[[], Awaitable[int]]) -> int:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, end, number)
         try:
-            return await work()
+            return await work
         except asyncio.CancelledError:
             return 128 + ended_by
         finally:

@@ -17,6 +17,7 @@ from podling.debug.container import IMAGE, free_name
 
 if TYPE_CHECKING:
     from podling.remote import pods as remote
+    from podling.remote.debugging import Aside
 
 PODS = ("", "pod", "pods")
 NODES = ("node", "nodes")
@@ -63,6 +64,7 @@ def debug(
     The exit code is the command's; 1 says what was wrong, 124 that the time was up, 125 that the container
     could not be started.
     """
+    from podling.process.early import event_loop
     from podling.remote import terminal
 
     if filename is not None:
@@ -104,9 +106,9 @@ def debug(
 
     async def work(asked: remote.Cluster, narrator: terminal.Narrator) -> int:
         from podling.debug.sessions import attachable
-        from podling.remote import debugging
+        from podling.remote.adding import Request, container_for, joinable
 
-        request = debugging.Request(
+        request = Request(
             namespace,
             name,
             wish,
@@ -117,8 +119,10 @@ def debug(
             custom=custom,
         )
 
-        def aside(default_name: str) -> debugging.Aside:
-            return debugging.Aside(of_copy.copy(default_name), of_copy.replace, of_copy.remove, of_copy.hold)
+        def aside(default_name: str) -> Aside:
+            from podling.remote.debugging import Aside
+
+            return Aside(of_copy.copy(default_name), of_copy.replace, of_copy.remove, of_copy.hold)
 
         if is_fleet:
             from podling.cli.fleet import debug_fleet
@@ -126,6 +130,8 @@ def debug(
             pods = await asked.all(of_many, label_selector=of_fleet.selector)
             return await debug_fleet(asked, request, pods, of_fleet, quiet=of_session.quiet)
         if is_node:
+            from podling.remote import debugging
+
             own = aside(f"node-debugger-{name}-{os.urandom(3).hex()}")
             if of_session.explain:
                 from podling.remote import explaining
@@ -145,6 +151,8 @@ def debug(
 
             return await stop_session(asked, found, request.container, narrator)
         if is_copy:
+            from podling.remote import debugging
+
             own = aside(f"{meant.pod}-held")
             if of_session.explain:
                 from podling.remote import explaining
@@ -156,16 +164,24 @@ def debug(
         if of_session.explain:
             from podling.remote import explaining
 
-            container = await debugging.container_for(
+            container = await container_for(
                 asked, meant, found, request.container or free_name(found), narrator
             )
             return await shown(explaining.explained_container(asked, found, container))
         is_another = bool(command or request.container or of_session.new or of_session.detach)
         if is_screen and not is_another and (running := [*attachable(found)]):
+            await event_loop()
             from podling.cli.choosing import chosen_session
 
             meant = meant._replace(container=await chosen_session(running))
-        return await debugging.debug(asked, meant, found, narrator)
+        there, added = await joinable(asked, meant, found, narrator)
+        if not meant.attach:
+            return 0
+        # It is imported, with asyncio, while the container starts.
+        await event_loop()
+        from podling.remote.debugging import attached
+
+        return await attached(asked, meant, there, added, narrator)
 
     async def shown(explained: Awaitable[tuple[list[str], bool]]) -> int:
         lines, is_taken = await explained
@@ -182,4 +198,5 @@ def debug(
                 return of_cluster.tell(f"--record: {error}")
             return await work(asked, terminal.Narrator(quiet=of_session.quiet, recording=recording))
 
-    of_cluster.ask(cluster, recorded, first)
+    is_plain = mode == debug_modes.POD and bool(name) and not of_session.explain
+    of_cluster.ask(cluster, recorded, first, is_early=is_plain)

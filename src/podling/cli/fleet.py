@@ -12,7 +12,7 @@ from podling.cli.tables import aligned, structured
 
 if TYPE_CHECKING:
     from podling.model.types.pod import Pod
-    from podling.remote.debugging import Request
+    from podling.remote.adding import Request
     from podling.remote.fleet import Outcome
     from podling.remote.pods import Cluster
 

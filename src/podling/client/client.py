@@ -17,7 +17,6 @@ from podling.client.transport import JSON, Transport
 from podling.model.codec import json
 from podling.model.errors import StatusError
 from podling.model.types.meta import DeleteOptions, KubeObject, ListMeta, PartialObjectMetadata, Preconditions
-from podling.process.waits import Turn
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -69,6 +68,9 @@ class Client:
     async def list(
         self, type_: type[T], namespace: str = "", *, label_selector: str = "", field_selector: str = ""
     ) -> Listing[T]:
+        # Not before it is needed: asyncio comes with it.
+        from podling.process.waits import Turn
+
         query = _selectors(label_selector, field_selector)
         found = listed(await self._call("GET", path_of(type_, namespace), query))
         items: list[T] = []

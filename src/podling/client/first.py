@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from podling.client.login import Login, at_hand
-from podling.client.route import CONNECT_TIMEOUT, Query, Wire, keep_alive, target
+from podling.client.route import CONNECT_TIMEOUT, Query, Route, Wire, keep_alive, target
 from podling.process.http_client import request_head
 
 
@@ -33,22 +33,33 @@ def send(server: str, login: Login, wire: Wire, path: str, query: Query) -> Firs
     url = urlsplit(server.rstrip("/"))
     asked = target(url, path, query)
     request = request_head("GET", asked, [*wire.head(url, shown), *wire.accepted()])
-    route, connection = wire.route(url), None
+    try:
+        connection = connect(wire.route(url), shown.tls)
+        try:
+            connection.sendall(request)
+        except BaseException:
+            connection.close()
+            raise
+    except OSError as error:
+        raise OSError(f"{server}: {error}") from error
+    return First(asked, connection, shown.tls)
+
+
+def connect(route: Route, tls: ssl.SSLContext) -> socket.socket:
+    """Straight to the server, by TLS if it speaks that. Raises OSError."""
+    connection = None
     try:
         at: Any = _plain(route.host), route.port
         connection = socket.create_connection(at, CONNECT_TIMEOUT)
         keep_alive(connection)
         if route.name is not None:
-            connection = shown.tls.wrap_socket(connection, server_hostname=_plain(route.name))
-        connection.sendall(request)
-        return First(asked, connection, shown.tls)
+            connection = tls.wrap_socket(connection, server_hostname=_plain(route.name))
+        return connection
     except BaseException as error:
         if connection is not None:
             connection.close()
         if isinstance(error, TimeoutError):
-            raise OSError(f"{server}: {route.authority} does not take a connection") from error
-        if isinstance(error, OSError):
-            raise OSError(f"{server}: {error}") from error
+            raise OSError(f"{route.authority} does not take a connection") from error
         raise
 
 

@@ -6,22 +6,27 @@ watch on a server that vanished begins again.
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 import time
 import zlib
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from podling.client.dial import Factory, dial
+from podling.client import first as before_loop
 from podling.client.first import First
 from podling.client.lines import Line, OfSocket, OfStreams
 from podling.client.login import Login, Shown
 from podling.client.route import PLAIN, Query, Wire, target
 from podling.client.transport import JSON, Answer
+from podling.process.early import is_in_loop, within
 from podling.process.http_client import AnswerReader, Event, Head, request_head
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from podling.client.dial import Factory
 
 DEADLINE = 60.0
 """Seconds for one exchange, as many as after which kube-apiserver gives up a request."""
@@ -144,11 +149,11 @@ class HttpsTransport:
         self._wire = wire
         self._deadline = deadline
         self._idle: list[Connection] = []
-        self._dials = asyncio.Semaphore(MOST_DIALLED)
+        self._dials: asyncio.Semaphore | None = None
         self._reserved: list[Reserved] = []
         self._first: tuple[str, Connection] | None = None
         if first is not None:
-            self._first = first.target, Connection(OfSocket(first.connection), first.tls)
+            self._first = first.target, Connection(OfSocket(first.connection, deadline), first.tls)
 
     async def request(
         self, method: str, path: str, query: Mapping[str, str], body: bytes | None, content_type: str = JSON
@@ -161,7 +166,7 @@ class HttpsTransport:
                 return head.status, head.headers, await connection.whole(head)
 
         try:
-            async with asyncio.timeout(self._deadline):
+            async with within(self._deadline):
                 shown = await self.login.present()
                 answer = await exchange(shown)
                 if answer[0] == UNAUTHORIZED and (other := await self.login.renew(shown)):
@@ -198,6 +203,10 @@ class HttpsTransport:
     async def reserve(self) -> None:
         """Connect for the next `connect`, as long as something else is waited for. What hinders is told to
         who connects."""
+        import asyncio
+
+        from podling.client.dial import dial
+
         with suppress(OSError):
             tls = (await self.login.present()).tls
             transport = await dial(self._wire.route(self._url), tls, asyncio.Protocol)
@@ -213,6 +222,8 @@ class HttpsTransport:
                 protocol.connection_made(reserved.transport)
                 return reserved.transport
             reserved.transport.abort()
+        from podling.client.dial import dial
+
         try:
             return await dial(self._wire.route(self._url), shown.tls, factory)
         except OSError as error:
@@ -277,6 +288,15 @@ class HttpsTransport:
     async def _connection(self, tls: ssl.SSLContext) -> Connection:
         if kept := self._kept(tls):
             return kept
+        route = self._wire.route(self._url)
+        if not is_in_loop():
+            return Connection(OfSocket(before_loop.connect(route, tls), self._deadline), tls)
+        import asyncio
+
+        from podling.client.dial import dial
+
+        if self._dials is None:
+            self._dials = asyncio.Semaphore(MOST_DIALLED)
         async with self._dials:
             # Once it is this request's turn another may have been answered.
             if kept := self._kept(tls):
@@ -284,5 +304,5 @@ class HttpsTransport:
             loop = asyncio.get_running_loop()
             reader = asyncio.StreamReader(PIECE, loop)
             protocol = asyncio.StreamReaderProtocol(reader)
-            transport = await dial(self._wire.route(self._url), tls, lambda: protocol)
+            transport = await dial(route, tls, lambda: protocol)
         return Connection(OfStreams(reader, asyncio.StreamWriter(transport, protocol, reader, loop)), tls)

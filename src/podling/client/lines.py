@@ -1,15 +1,19 @@
 """A connection's bytes, in and out: of asyncio's streams, or of a socket that was connected without asyncio,
-whose TLS asyncio could not take over.
+whose TLS asyncio could not take over. The socket is there before an event loop is, and needs none.
 """
 
 from __future__ import annotations
 
-import asyncio
 import select
 import socket
 import ssl
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from podling.process.early import is_in_loop
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
 
@@ -53,8 +57,12 @@ class OfStreams:
 
 
 class OfSocket:
-    def __init__(self, connection: socket.socket) -> None:
+    """`patience` is how many seconds the peer may do nothing while there is no event loop; within one, it is
+    the caller's."""
+
+    def __init__(self, connection: socket.socket, patience: float) -> None:
         connection.setblocking(False)
+        self._patience = patience
         self._socket = connection
 
     def is_open(self) -> bool:
@@ -90,6 +98,14 @@ class OfSocket:
                 await self._ready(reads=reads)
 
     async def _ready(self, *, reads: bool) -> None:
+        if not is_in_loop():
+            waiting = select.poll()
+            waiting.register(self._socket, select.POLLIN if reads else select.POLLOUT)
+            if not waiting.poll(self._patience * 1000):
+                raise TimeoutError(f"nothing was heard for {self._patience:g} seconds")
+            return
+        import asyncio
+
         loop, ready = asyncio.get_running_loop(), asyncio.Event()
         add, remove = (
             (loop.add_reader, loop.remove_reader) if reads else (loop.add_writer, loop.remove_writer)

@@ -36,6 +36,14 @@ class Never(NamedTuple):
     line: str
 
 
+class NoContainer(Exception):
+    """The container does not run; the message says why."""
+
+
+class TooLate(NoContainer):
+    """Not within the time given."""
+
+
 Progress = Waiting | Running | Over | Never
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from podling.debug.container import Wish, all_containers
 from podling.debug.joined import TerminalLog
-from podling.debug.progress import Over, progress
+from podling.debug.progress import NoContainer, Over, TooLate, progress
 from podling.model.errors import StatusError
 from podling.model.types.pod import Pod
 from podling.remote import session, terminal
 from podling.remote.pods import Cluster
 from podling.remote.recording import Unrecorded
 from podling.remote.streams import Wanted
-from podling.remote.waiting import NoContainer, TooLate, again, until_over
+from podling.remote.waiting import again, until_over
 from podling.streaming.negotiation import REPLAYED
 
 REPLAY = (("replay", "true"), ("exitCode", "true"))

@@ -1,23 +1,13 @@
-"""`podling debug POD` on a cluster: add the container, wait for it, attach, and tell how it ended."""
+"""`podling debug` on a cluster: wait for the container, attach, and tell how it ended; pods of its own."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from podling.debug import profiles
-from podling.debug.container import (
-    NAME,
-    Wish,
-    WishError,
-    all_containers,
-    check_target,
-    document,
-    free_name,
-    like,
-)
+from podling.debug.container import NAME, WishError, check_target
 from podling.debug.copies import (
     FILES_AT,
     NODE_CONTAINER,
@@ -28,33 +18,20 @@ from podling.debug.copies import (
     held,
     node_pod,
 )
-from podling.debug.profiles import Rights
-from podling.debug.progress import Over, may_be_joined
-from podling.debug.wrapping import may_look, target_id, wrapped
+from podling.debug.progress import NoContainer, Over
+from podling.debug.wrapping import wrapped
 from podling.model.codec import json
 from podling.model.errors import StatusError
 from podling.model.types.pod import Pod
+from podling.remote.adding import Request, rights
 from podling.remote.beside import beside
 from podling.remote.pods import Cluster
 from podling.remote.terminal import Narrator
-from podling.remote.waiting import RETRY, NoContainer, until_running
+from podling.remote.waiting import RETRY, until_running
 
 FORBIDDEN, NOT_FOUND = 403, 404
 ACCOUNT = 15.0
 """Seconds until a new namespace has its service account."""
-
-
-class Request(NamedTuple):
-    """What is asked of `podling debug`; `custom` is a part of a container that is merged into it."""
-
-    namespace: str
-    pod: str
-    wish: Wish
-    container: str = ""
-    profile: str = profiles.AUTO
-    attach: bool = True
-    timeout: float = 120.0
-    custom: Mapping[str, Any] = {}
 
 
 class Aside(NamedTuple):
@@ -67,19 +44,18 @@ class Aside(NamedTuple):
     hold: str = ""
 
 
-async def debug(cluster: Cluster, request: Request, pod: Pod, narrator: Narrator) -> int:
-    """The exit code of the command, 0 if it is not waited for. Raises WishError, NoContainer, StatusError,
-    OSError."""
-    name = request.container or free_name(pod)
-    if not request.container:
-        narrator.say(f"Defaulting container name to {name}.")
-    if not (request.container and may_be_joined(pod, name)):
-        container = await container_for(cluster, request, pod, name, narrator)
-        pod = await added(cluster, pod, container)
-    if not request.attach:
-        return 0
+async def attached(cluster: Cluster, request: Request, pod: Pod, name: str, narrator: Narrator) -> int:
+    """The exit code of the container's command, once it has run. Raises NoContainer, StatusError, OSError."""
+    # Not before: it is imported while the container starts.
+    from podling.remote.attaching import attach
+
     try:
-        return await _attached(cluster, request, pod, name, narrator)
+        async with beside(cluster.foresee_attach()):
+            at = await until_running(cluster, pod, name, narrator, request.timeout)
+        if isinstance(at, Over) and at.reason not in ("Completed", "Error"):
+            raise NoContainer(f"{name} could not be started: {at.message or at.reason}")
+        is_over = isinstance(at, Over)
+        return await attach(cluster, pod, name, request.wish, narrator.recording, is_over=is_over)
     except (asyncio.CancelledError, OSError):
         if request.wish.ends_with_session:
             from podling.remote.stopping import stop
@@ -92,7 +68,8 @@ async def debug(cluster: Cluster, request: Request, pod: Pod, narrator: Narrator
 async def copy_for(
     cluster: Cluster, request: Request, aside: Aside, narrator: Narrator
 ) -> tuple[dict[str, Any], str]:
-    """The copy that is asked for, as the API takes it, and the container to debug in. Raises as `debug`."""
+    """The copy that is asked for, as the API takes it, and the container to debug in. Raises WishError,
+    StatusError, OSError."""
     found = await cluster.document(request.namespace, request.pod)
     of_pod = json.from_data(found, Pod)
     name = request.container or aside.hold
@@ -102,13 +79,13 @@ async def copy_for(
     if aside.hold:
         body = held(found, name, request.wish, aside.copy)
     else:
-        rights = await _rights(cluster, request, of_pod, narrator)
-        body = copied(found, request.wish._replace(target=""), name, rights, aside.copy)
+        allowed = await rights(cluster, request, of_pod, narrator)
+        body = copied(found, request.wish._replace(target=""), name, allowed, aside.copy)
     return _customized(request, body, name), name
 
 
 async def debug_copy(cluster: Cluster, request: Request, aside: Aside, narrator: Narrator) -> int:
-    """In a copy of the pod; as `debug`."""
+    """In a copy of the pod; the exit code. Raises WishError, NoContainer, StatusError, OSError."""
     body, name = await copy_for(cluster, request, aside, narrator)
     made = await _created(cluster, body)
     narrator.say(f"Created pod {aside.copy.name}, a copy of {request.pod}.")
@@ -121,17 +98,17 @@ async def debug_copy(cluster: Cluster, request: Request, aside: Aside, narrator:
 def pod_on_node(request: Request, node: str, aside: Aside) -> tuple[dict[str, Any], str]:
     """As `copy_for`, a pod on a node, in its namespaces and with its files."""
     profile = "general" if request.profile == profiles.AUTO else request.profile
-    rights = {} if profile == "general" else dict(profiles.PROFILES[profile])
+    allowed = {} if profile == "general" else dict(profiles.PROFILES[profile])
     if request.wish.root and not has_files(profile):
         raise WishError(f"--root: with the profile {profile} a pod has no files of its node")
     name, container = aside.copy.name, request.container or NODE_CONTAINER
     wish = wrapped(request.wish._replace(target=""), "", FILES_AT)
-    body = node_pod(node, request.namespace, name, container, wish, profile, rights, aside.copy.ttl)
+    body = node_pod(node, request.namespace, name, container, wish, profile, allowed, aside.copy.ttl)
     return _customized(request, body, container), container
 
 
 async def debug_node(cluster: Cluster, request: Request, node: str, aside: Aside, narrator: Narrator) -> int:
-    """In a pod on a node; as `debug`. A namespace that is not there is made."""
+    """As `debug_copy`, in a pod on a node. A namespace that is not there is made."""
     body, container = pod_on_node(request, node, aside)
     try:
         made = await _created(cluster, body)
@@ -176,64 +153,9 @@ async def _in_own_pod(
     cluster: Cluster, request: Request, aside: Aside, pod: Pod, name: str, narrator: Narrator
 ) -> int:
     try:
-        return await _attached(cluster, request, pod, name, narrator) if request.attach else 0
+        return await attached(cluster, request, pod, name, narrator) if request.attach else 0
     finally:
         if aside.remove:
             # Also when this is being ended.
             await asyncio.shield(cluster.delete(pod.metadata.namespace, pod.metadata.name))
             narrator.say(f"Deleted pod {pod.metadata.name}.")
-
-
-async def _attached(cluster: Cluster, request: Request, pod: Pod, name: str, narrator: Narrator) -> int:
-    # Not before: it is imported while the container starts.
-    from podling.remote.attaching import attach
-
-    async with beside(cluster.foresee_attach()):
-        at = await until_running(cluster, pod, name, narrator, request.timeout)
-    if isinstance(at, Over) and at.reason not in ("Completed", "Error"):
-        raise NoContainer(f"{name} could not be started: {at.message or at.reason}")
-    is_over = isinstance(at, Over)
-    return await attach(cluster, pod, name, request.wish, narrator.recording, is_over=is_over)
-
-
-async def container_for(
-    cluster: Cluster, request: Request, pod: Pod, name: str, narrator: Narrator
-) -> dict[str, Any]:
-    """The container that is asked for, as the API takes it. Raises WishError, StatusError, OSError."""
-    wish = request.wish
-    if wish.root and not wish.target:
-        wish = wish._replace(target=pod.spec.containers[0].name)
-    if any(container.name == name for container in all_containers(pod)):
-        raise WishError(
-            f"container {name} of pod {request.pod} does not run, and its name cannot be used again:"
-            " choose another with -c, or leave -c away"
-        )
-    check_target(pod, wish.target)
-    rights = await _rights(cluster, request, pod, narrator)
-    wish = wrapped(wish, target_id(pod, wish.target) if wish.root else "")
-    container = document(name, wish, rights.security_context)
-    if wish.like_target or wish.root:
-        spec = (await cluster.document(request.namespace, request.pod))["spec"]
-        found: list[dict[str, Any]] = [*spec["containers"], *spec.get("initContainers", [])]
-        target = next((one for one in found if one["name"] == wish.target), found[0])
-        if wish.like_target:
-            container = like(target, container)
-        if wish.root:
-            container = may_look(target, spec.get("securityContext", {}), container)
-    return customized(container, dict(request.custom))
-
-
-async def added(cluster: Cluster, pod: Pod, container: Mapping[str, Any]) -> Pod:
-    """The pod with one more container, once the server would take it. Raises StatusError, OSError."""
-    # What admission refuses shall not be tried on the pod.
-    await cluster.add_container(pod.metadata.namespace, pod.metadata.name, container, dry_run=True)
-    return await cluster.add_container(pod.metadata.namespace, pod.metadata.name, container)
-
-
-async def _rights(cluster: Cluster, request: Request, pod: Pod, narrator: Narrator) -> Rights:
-    is_auto = request.profile == profiles.AUTO
-    labels = await cluster.labels_of_namespace(request.namespace) if is_auto else {}
-    found = profiles.rights(request.profile, pod, request.wish.target, labels.get(profiles.ENFORCE, ""))
-    if found.given_up:
-        narrator.say(f"Profile {found.profile}: {found.given_up}.")
-    return found

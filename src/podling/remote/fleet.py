@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from podling.debug.container import WishError, free_name
-from podling.debug.progress import FINISHED
+from podling.debug.progress import FINISHED, NoContainer
 from podling.model.errors import StatusError
 from podling.model.types.pod import Pod
-from podling.remote.debugging import Request, added, container_for
+from podling.remote.adding import Request, added, container_for
 from podling.remote.pods import Cluster
 from podling.remote.terminal import Narrator
-from podling.remote.waiting import NoContainer, until_over
+from podling.remote.waiting import until_over
 
 MOST_OUTPUT = 16 * 1024 * 1024
 """Bytes of one pod's output that are taken."""

@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from podling.debug.container import Wish, all_containers
-from podling.debug.progress import Over
+from podling.debug.progress import NoContainer, Over
 from podling.model.types.pod import Pod
-from podling.remote.debugging import Request, added, container_for
+from podling.remote.adding import Request, added, container_for
 from podling.remote.pods import Cluster
 from podling.remote.streams import Wanted
 from podling.remote.terminal import Narrator
-from podling.remote.waiting import NoContainer, until_running
+from podling.remote.waiting import until_running
 from podling.streaming.wire import Disconnected
 
 LIVE = ("cat",)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from podling.client.client import Client, WatchEvent, listed, watched
-from podling.client.https import HttpsTransport
 from podling.client.transport import JSON
 from podling.debug.container import pod_path, segment
 from podling.debug.sessions import manager
@@ -23,6 +22,7 @@ from podling.model.types.meta import KubeObject
 from podling.model.types.pod import Pod
 
 if TYPE_CHECKING:
+    from podling.client.https import HttpsTransport
     from podling.model.types.core import Event
     from podling.remote.streams import Command, Wanted
 

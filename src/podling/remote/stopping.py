@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 
 from podling.debug.container import WishError, all_containers
+from podling.debug.progress import NoContainer, TooLate
 from podling.debug.sessions import sessions
 from podling.debug.wrapping import ENDS_ALL
 from podling.model.errors import StatusError
@@ -13,7 +14,7 @@ from podling.model.types.pod import Pod
 from podling.remote.pods import Cluster
 from podling.remote.streams import Wanted
 from podling.remote.terminal import Narrator
-from podling.remote.waiting import NoContainer, TooLate, until_over
+from podling.remote.waiting import until_over
 from podling.streaming.wire import Disconnected
 
 SECONDS = 3.0

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from podling.debug.container import pod_path
-from podling.debug.progress import Never, Over, Running, Waiting, progress
+from podling.debug.progress import Never, NoContainer, Over, Running, TooLate, Waiting, progress
 from podling.model.errors import StatusError
 from podling.model.types.pod import Pod
 from podling.process.waits import Backoff
@@ -19,14 +19,6 @@ NOT_FOUND, GONE = 404, 410
 RETRY = Backoff(0.1, 10.0)
 UNTOLD = 0.5
 """Seconds of a wait of which no events are told: a container whose image is there runs by then."""
-
-
-class NoContainer(Exception):
-    """The container does not run; the message says why."""
-
-
-class TooLate(NoContainer):
-    """Not within the time given."""
 
 
 async def until_running(

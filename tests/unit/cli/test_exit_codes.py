@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,8 +19,8 @@ from podling.cli import cluster as of_cluster
 from podling.cli.main import Finished, main
 from podling.client import kubeconfig
 from podling.debug.container import WishError
+from podling.debug.progress import NoContainer, TooLate
 from podling.model.errors import StatusError, not_found
-from podling.remote.waiting import NoContainer, TooLate
 
 CONFIG = (
     "{current-context: c, contexts: [{name: c, context: {cluster: c}}], "
@@ -90,6 +93,21 @@ def test_a_signal_has_its_own_code(exit_code: Callable[..., int], number: signal
 
     assert exit_code(wait) == 128 + number
     assert left
+
+
+def test_an_interrupt_before_there_is_an_event_loop_is_130(tmp_path: Path) -> None:
+    """While the server does not answer the first request."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        file = tmp_path / "config"
+        file.write_text(CONFIG.replace("127.0.0.1:1", f"127.0.0.1:{server.getsockname()[1]}"))
+        command = [sys.executable, "-m", "podling", "debug", "web", "--kubeconfig", str(file)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE) as running:
+            peer, _ = server.accept()
+            with peer:
+                peer.recv(65536)
+                running.send_signal(signal.SIGINT)
+                assert running.communicate()[1] == b""
+    assert running.returncode == 130
 
 
 @pytest.mark.parametrize("words", [["--no-such-option"], ["--parallel=0"], ["web", "--rm"], []])

@@ -15,7 +15,7 @@ from podling.cli.debug_options import OfFleet
 from podling.cli.fleet import debug_fleet
 from podling.debug.container import Wish
 from podling.remote import fleet
-from podling.remote.debugging import Request
+from podling.remote.adding import Request
 from podling.remote.fleet import Outcome
 
 WELL = Outcome("one", "web", "debug", 0, "", 0.25, "fine\nand more\n")

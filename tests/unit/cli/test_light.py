@@ -5,8 +5,10 @@ marked for Linux, and nothing of it is imported by these commands.
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
+import threading
 import tomllib
 from pathlib import Path
 
@@ -128,3 +130,52 @@ except SystemExit:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
     assert "127.0.0.1:1" in done.stderr
+
+
+def test_until_its_container_is_added_a_command_has_no_event_loop(tmp_path: Path) -> None:
+    """asyncio is imported while the container starts; this one is refused after its dry run."""
+    spec = {"containers": [{"name": "app", "image": "app"}]}
+    pod = {"metadata": {"name": "web", "namespace": "default"}, "spec": spec}
+    namespace = {"metadata": {"name": "default"}}
+    refused = {"kind": "Status", "code": 409, "reason": "Conflict", "message": "not any more"}
+    asked: list[str] = []
+
+    def serve() -> None:
+        peer, _ = server.accept()
+        with peer:
+            for code, answer in ((200, pod), (200, namespace), (200, pod), (409, refused)):
+                asked.append(peer.recv(65536).partition(b" HTTP")[0].decode())
+                body = json.dumps(answer).encode()
+                peer.sendall(f"HTTP/1.1 {code} x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        cluster = {"server": f"http://127.0.0.1:{server.getsockname()[1]}"}
+        config = tmp_path / "config"
+        config.write_text(
+            json.dumps(
+                {
+                    "clusters": [{"name": "c", "cluster": cluster}],
+                    "contexts": [{"name": "c", "context": {"cluster": "c"}}],
+                    "current-context": "c",
+                }
+            )
+        )
+        code = f"""
+from podling.cli.main import main
+import sys
+try:
+    main(["debug", "web", "--kubeconfig", {str(config)!r}, "--", "true"])
+except SystemExit:
+    print("asyncio" in sys.modules)
+"""
+        serving = threading.Thread(target=serve)
+        serving.start()
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        serving.join()
+    assert done.stdout == "False\n"
+    assert done.stderr.endswith("Error: not any more (Conflict)\n")
+    assert [line.partition("?")[0] for line in asked] == [
+        "GET /api/v1/namespaces/default/pods/web",
+        "GET /api/v1/namespaces/default",
+        *["PATCH /api/v1/namespaces/default/pods/web/ephemeralcontainers"] * 2,
+    ]

@@ -5,23 +5,26 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import threading
+from collections.abc import Awaitable, Coroutine, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 import pytest
 
-from podling.client import first, https, kubeconfig
+from podling.client import first, kubeconfig
 from podling.client.https import HttpsTransport
 from podling.client.lines import OfSocket
 from podling.client.login import StandingLogin
 from podling.client.route import PLAIN, Wire
 from podling.client.tls import Pair, Trust, client_tls
+from podling.process import early
 from podling.process.tls import Reread
 
 if TYPE_CHECKING:
     from unit.client.conftest import Doorman
 
+T = TypeVar("T")
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -102,7 +105,7 @@ async def test_over_tls_its_connection_is_kept(doorman: Doorman, monkeypatch: py
     async def refuse(*arguments: object) -> None:
         raise AssertionError("another connection was made")
 
-    monkeypatch.setattr(https, "dial", refuse)
+    monkeypatch.setattr("podling.client.dial.dial", refuse)
     made = access.transport(sent)
     assert (await made.request("GET", "/api", {}, None))[2] == b"come in"
     assert (await made.request("POST", "/api", {}, b"body"))[2] == b"come in"
@@ -131,7 +134,7 @@ async def test_a_socket_that_takes_no_more_is_waited_for() -> None:
     """Much is sent whole, in order, to a peer that reads slowly; it is read as it comes, to the end."""
     near, far = socket.socketpair()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-    line, much = OfSocket(near), bytes(range(256)) * 4096
+    line, much = OfSocket(near, 1), bytes(range(256)) * 4096
     with far:
 
         def read() -> bytes:
@@ -151,6 +154,56 @@ async def test_a_socket_that_takes_no_more_is_waited_for() -> None:
             assert await waiting == b"x"
     assert await line.read(10) == b"" and not line.is_open()
     line.close()
+
+
+def without_loop(work: Coroutine[Any, Any, T]) -> T:
+    def refuse(rest: Awaitable[T]) -> NoReturn:
+        raise AssertionError("an event loop is needed")
+
+    return early.run(work, refuse)
+
+
+def test_before_there_is_an_event_loop_requests_are_sent_and_answered(
+    listener: socket.socket, login: StandingLogin
+) -> None:
+    """On the first connection, and on another when the server has ended that."""
+    url = url_of(listener)
+    asked: list[bytes] = []
+    has_ended = threading.Event()
+
+    def serve() -> None:
+        for answers in ((ANSWER, ANSWER), (ANSWER,)):
+            peer, _ = listener.accept()
+            with peer:
+                for answer in answers:
+                    asked.append(peer.recv(65536).partition(b" HTTP")[0])
+                    peer.sendall(answer[:30])
+                    peer.sendall(answer[30:])
+            has_ended.set()
+
+    async def ask() -> list[bytes]:
+        made = HttpsTransport(url, login, first=first.send(url, login, PLAIN, "/api", {}))
+        said = [(await made.request("GET", "/api", {}, None))[2]]
+        said.append((await made.request("PATCH", "/api", {}, b"{}"))[2])
+        has_ended.wait()
+        said.append((await made.request("GET", "/other", {}, None))[2])
+        await made.close()
+        return said
+
+    serving = threading.Thread(target=serve)
+    serving.start()
+    assert without_loop(ask()) == [b"ok"] * 3
+    serving.join()
+    assert asked == [b"GET /base/api", b"PATCH /base/api", b"GET /base/other"]
+
+
+def test_a_server_that_does_not_answer_before_there_is_an_event_loop(
+    listener: socket.socket, login: StandingLogin
+) -> None:
+    url = url_of(listener)
+    made = HttpsTransport(url, login, deadline=0.05, first=first.send(url, login, PLAIN, "/api", {}))
+    with pytest.raises(OSError, match=rf"^{url}: nothing was heard for 0\.05 seconds"):
+        without_loop(made.request("GET", "/api", {}, None))
 
 
 def test_who_has_to_ask_somebody_else_first_sends_nothing(

@@ -149,7 +149,7 @@ async def test_a_burst_of_requests_makes_few_connections_at_a_time(monkeypatch: 
         finally:
             at_a_time -= 1
 
-    monkeypatch.setattr(https, "dial", counted)
+    monkeypatch.setattr("podling.client.dial.dial", counted)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:

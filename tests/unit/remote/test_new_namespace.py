@@ -14,7 +14,8 @@ from podling.debug.copies import Copy
 from podling.model.codec import json
 from podling.model.errors import StatusError, not_found
 from podling.model.types.pod import Pod
-from podling.remote.debugging import ACCOUNT, Aside, Request, debug_node
+from podling.remote.adding import Request
+from podling.remote.debugging import ACCOUNT, Aside, debug_node
 from podling.remote.pods import Cluster
 from podling.remote.terminal import Narrator
 

@@ -11,14 +11,14 @@ import pytest
 from podling.client.client import WatchEvent
 from podling.client.https import HttpsTransport
 from podling.debug.container import Wish, WishError, pod_path
-from podling.debug.progress import Over, Running
+from podling.debug.progress import NoContainer, Over, Running, TooLate
 from podling.model.codec import json
 from podling.model.errors import StatusError, not_found
 from podling.model.types.pod import Pod
-from podling.remote.debugging import Request, debug
+from podling.remote.adding import Request, joinable
 from podling.remote.pods import Cluster
 from podling.remote.terminal import Narrator
-from podling.remote.waiting import UNTOLD, NoContainer, TooLate, states, until_over, until_running
+from podling.remote.waiting import UNTOLD, states, until_over, until_running
 
 Change = tuple[str, Pod]
 
@@ -165,8 +165,8 @@ async def test_events_are_watched_when_a_wait_is_long(monkeypatch: pytest.Monkey
 
 async def test_a_second_command_adds_no_container_to_one_that_may_yet_run() -> None:
     """Only of what has ended is it said that the name is used up."""
-    request, quiet = Request("ns", "web", Wish(), "debug", attach=False), Narrator(quiet=True)
+    request, quiet = Request("ns", "web", Wish(), "debug"), Narrator(quiet=True)
     for found in (pod(1), stands(1, waiting={"reason": "ContainerCreating"}), stands(1, running={})):
-        assert await debug(Told([], []), request, found, quiet) == 0
+        assert await joinable(Told([], []), request, found, quiet) == (found, "debug")
     with pytest.raises(WishError, match="does not run, and its name cannot be used again"):
-        await debug(Told([], []), request, ended(1), quiet)
+        await joinable(Told([], []), request, ended(1), quiet)
