@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -126,25 +126,25 @@ def ask(
     """Run `work` on the cluster and exit with what it returns; what goes wrong is said, with an exit code.
     `first` is what `work` asks for before all else, if that is known: it is sent before what `work` needs is
     imported. `is_early`: `work` begins before there is an event loop, and enters it by `event_loop`."""
-    from podling.process.early import event_loop
-
-    try:
-        sent = cluster.access.send_first(first.path, first.query) if first.path else None
-    except OSError as error:
-        fail(str(error))
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+    from podling.process import early
 
     async def asked() -> int:
+        try:
+            sent = cluster.access.send_first(first.path, first.query) if first.path else None
+        except OSError as error:
+            return tell(str(error))
         if sent is None or not is_early:
-            await event_loop()
+            await early.event_loop()
         transport = cluster.access.transport(sent)
         try:
             return await _told(transport, work)
         finally:
             await transport.close()
 
-    code = _run(asked())
+    try:
+        code = early.run(asked(), _in_loop)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
     with suppress(OSError):
         sys.stdout.flush()
     raise Finished(code)
@@ -168,18 +168,9 @@ async def _told(transport: HttpsTransport, work: Callable[[remote.Cluster], Awai
         return tell(str(error))
 
 
-def _run(work: Coroutine[Any, Any, int]) -> int:
-    """Run to the end and return what it returns; once it is in an event loop, a signal that ends programs
-    cancels it first, so that it leaves the terminal as it was."""
-    from podling.process import early
-
-    try:
-        return early.run(work, _in_loop)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-
-
 def _in_loop(work: Awaitable[int]) -> int:
+    """Run to the end and return what it returns; a signal that ends programs cancels it first, so that it
+    leaves the terminal as it was."""
     import asyncio
     import signal
 

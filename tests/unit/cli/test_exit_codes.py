@@ -6,8 +6,6 @@ import asyncio
 import os
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -96,18 +94,19 @@ def test_a_signal_has_its_own_code(exit_code: Callable[..., int], number: signal
 
 
 def test_an_interrupt_before_there_is_an_event_loop_is_130(tmp_path: Path) -> None:
-    """While the server does not answer the first request."""
+    """While the first request is on its way."""
+
+    async def wait(_: Any) -> NoReturn:
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("goes on")
+
     with socket.create_server(("127.0.0.1", 0)) as server:
         file = tmp_path / "config"
         file.write_text(CONFIG.replace("127.0.0.1:1", f"127.0.0.1:{server.getsockname()[1]}"))
-        command = [sys.executable, "-m", "podling", "debug", "web", "--kubeconfig", str(file)]
-        with subprocess.Popen(command, stderr=subprocess.PIPE) as running:
-            peer, _ = server.accept()
-            with peer:
-                peer.recv(65536)
-                running.send_signal(signal.SIGINT)
-                assert running.communicate()[1] == b""
-    assert running.returncode == 130
+        to_it = of_cluster.Cluster(kubeconfig.read(file), "default")
+        with pytest.raises(Finished) as ended:
+            of_cluster.ask(to_it, wait, of_cluster.asked_pods("default", "web"), is_early=True)
+    assert ended.value.code == 130
 
 
 @pytest.mark.parametrize("words", [["--no-such-option"], ["--parallel=0"], ["web", "--rm"], []])
