@@ -64,6 +64,7 @@ def fault_of_json_object(data: bytes) -> str:
 
 class ConfigMaps(Kind[ConfigMap]):
     resource = resource_of(ConfigMap)
+    tells_changes_first = True
     columns = (NAME, Column("Data", description="How many keys it has."), AGE)
 
     def validate(self, obj: ConfigMap) -> list[Cause]:
@@ -79,10 +80,6 @@ class ConfigMaps(Kind[ConfigMap]):
         if size > SIZE_LIMIT:
             causes.append(too_long(EVERYTHING, SIZE_LIMIT))
         return causes
-
-    def validate_changed(self, new: ConfigMap, old: ConfigMap) -> list[Cause]:
-        # Kubernetes says first what may not change.
-        return [*self.validate_update(new, old), *self.validate(new)]
 
     def validate_update(self, new: ConfigMap, old: ConfigMap) -> list[Cause]:
         causes = metadata.validate_update(new.metadata, old.metadata)
@@ -102,6 +99,7 @@ class ConfigMaps(Kind[ConfigMap]):
 
 class Secrets(Kind[Secret]):
     resource = resource_of(Secret)
+    tells_changes_first = True
     columns = (
         NAME,
         Column("Type", description="What the secret is for, and so which keys it has."),
@@ -123,10 +121,6 @@ class Secrets(Kind[Secret]):
         if sum(map(len, obj.data.values())) > SIZE_LIMIT:
             causes.append(too_long("data", SIZE_LIMIT))
         return causes + _validate_type(obj)
-
-    def validate_changed(self, new: Secret, old: Secret) -> list[Cause]:
-        # Kubernetes says first what may not change.
-        return [*self.validate_update(new, old), *self.validate(new)]
 
     def validate_update(self, new: Secret, old: Secret) -> list[Cause]:
         causes = metadata.validate_update(new.metadata, old.metadata)

@@ -272,6 +272,8 @@ class Kind(Generic[T]):
     """Whether a name is made of generateName by random letters behind it."""
     judges_prefix_again: ClassVar[bool] = True
     """Whether generateName is validated at an update, too; of some kinds Kubernetes does not."""
+    tells_changes_first: ClassVar[bool] = False
+    """What may not change comes before the faults that the updated object has by itself."""
     cached: ClassVar[bool] = True
     """Kubernetes has a cache of it: a list of any version is whole, whatever its limit."""
     creates_on_update: ClassVar[bool] = False

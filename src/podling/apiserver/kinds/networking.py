@@ -89,6 +89,7 @@ def _hosts(rules: list[IngressRule]) -> str:
 class IngressClasses(Kind[IngressClass]):
     resource = resource_of(IngressClass)
     has_generation = True
+    tells_changes_first = True
     columns = (
         NAME,
         Column("Controller", description="Who serves the ingresses of this class."),
@@ -107,11 +108,10 @@ class IngressClasses(Kind[IngressClass]):
             *validate_ingress_class_spec(obj.spec, "spec"),
         ]
 
-    def validate_changed(self, new: IngressClass, old: IngressClass) -> list[Cause]:
-        causes = self.validate(new)
+    def validate_update(self, new: IngressClass, old: IngressClass) -> list[Cause]:
+        causes = metadata.validate_update(new.metadata, old.metadata)
         if new.spec.controller != old.spec.controller:
-            # Kubernetes says this one first.
-            causes.insert(0, invalid("spec.controller", new.spec.controller, IMMUTABLE))
+            causes.append(invalid("spec.controller", new.spec.controller, IMMUTABLE))
         return causes
 
     def row(self, obj: IngressClass, now: datetime) -> list[Any]:

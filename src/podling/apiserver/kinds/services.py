@@ -93,6 +93,7 @@ class _Allocated(Kept[Service]):
 class Services(Kind[Service]):
     resource = resource_of(Service)
     judges_prefix_again = False
+    tells_changes_first = True
     kept = _Allocated()
     creates_on_update = True
     returns_deleted = True
@@ -130,8 +131,7 @@ class Services(Kind[Service]):
         return list(validate_service(obj, None))
 
     def validate_changed(self, new: Service, old: Service) -> list[Cause]:
-        # Kubernetes says first what may not change.
-        return [*validate_service_update(new, old), *validate_service(new, old)]
+        return list(validate_service(new, old))
 
     def validate_update(self, new: Service, old: Service) -> list[Cause]:
         return list(validate_service_update(new, old))

@@ -222,22 +222,17 @@ class CSIStorageCapacities(_Storage[CSIStorageCapacity]):
 
 class VolumeAttributesClasses(_Storage[VolumeAttributesClass]):
     resource = resource_of(VolumeAttributesClass)
+    tells_changes_first = True
     returns_deleted = True
     columns = (NAME, Column("DriverName", description="The driver that knows the attributes."), AGE)
 
     def validate_fields(self, obj: VolumeAttributesClass) -> Iterator[Cause]:
         return validate_attributes_class(obj)
 
-    def validate_changed(self, new: VolumeAttributesClass, old: VolumeAttributesClass) -> list[Cause]:
-        changed = [
-            forbidden(wire_name(attribute), f"updates to {wire_name(attribute)} are forbidden.")
-            for attribute in ("driver_name", "parameters")
-            if getattr(new, attribute) != getattr(old, attribute)
-        ]
-        return [*changed, *self.validate(new)]
-
     def validate_change(self, new: VolumeAttributesClass, old: VolumeAttributesClass) -> Iterator[Cause]:
-        return iter(())
+        for attribute in ("driver_name", "parameters"):
+            if getattr(new, attribute) != getattr(old, attribute):
+                yield forbidden(wire_name(attribute), f"updates to {wire_name(attribute)} are forbidden.")
 
     def row(self, obj: VolumeAttributesClass, now: datetime) -> list[Any]:
         return [obj.metadata.name, obj.driver_name, age(obj.metadata.creation_timestamp, now)]

@@ -340,6 +340,7 @@ class Store(Generic[T]):
         return self.kind.validate_create(obj) or metadata.validate_any(obj.metadata)
 
     def _faults(self, new: T, current: Entry, rules: Rules | None) -> list[Cause]:
+        changes = (rules or self.kind).validate_update(new, current.object)
         if rules is None:
             faults = self.kind.validate_changed(new, current.object)
             if not self.kind.judges_prefix_again:
@@ -347,7 +348,8 @@ class Store(Generic[T]):
         else:
             standard = self.kind.standard_finalizers and rules.standard_finalizers
             faults = metadata.validate_written(new.metadata, standard=standard)
-        faults += (rules or self.kind).validate_update(new, current.object)
+        is_first = rules is None and self.kind.tells_changes_first
+        faults = [*changes, *faults] if is_first else [*faults, *changes]
         of_name = metadata.validate_any(new.metadata)
         if not faults and not of_name:
             return []

@@ -100,7 +100,8 @@ class ViewCache:
         frames: Frames | None = None,
     ) -> Subscription:
         shown = self._frames if frames is None else ViewFrames(frames, self)
-        return self._cache.watch(prefix, revision, self._matching(match), bookmarks, initial, shown)
+        seen = None if match is None else lambda entry: match(self.seen(entry))
+        return self._cache.watch(prefix, revision, seen, bookmarks, initial, shown)
 
     def seen(self, entry: Entry) -> Entry:
         shown = self._view.from_stored(entry.object)
@@ -109,9 +110,6 @@ class ViewCache:
             shown.metadata.resource_version = ""
         value = with_nulls(json.encode(shown), self._view.resource.type)
         return ViewEntry(entry, value, self._decoder)
-
-    def _matching(self, match: Match | None) -> Match | None:
-        return None if match is None else lambda entry: match(self.seen(entry))
 
 
 class ViewStore(Store[T], Generic[T, S]):

@@ -34,6 +34,35 @@ async def test_nothing_changed_is_nothing_written(api: Conversation, config: Any
     assert answer.body == config and api.storage.revision == revision
 
 
+@pytest.mark.parametrize(
+    ("items", "made", "changed", "fields"),
+    [
+        (CONFIGS, {"immutable": True}, {"data": {"not a key": ""}}, ["immutable", "data", "data[not a key]"]),
+        (
+            "/apis/networking.k8s.io/v1/ingressclasses",
+            {"spec": {"controller": "a.b/c"}},
+            {"spec": {"controller": ""}},
+            ["spec.controller", "spec.controller"],
+        ),
+        (
+            "/apis/storage.k8s.io/v1/volumeattributesclasses",
+            {"driverName": "a", "parameters": {"a": "b"}},
+            {"driverName": "", "parameters": {"a": "b"}},
+            ["driverName", "driverName"],
+        ),
+    ],
+)
+async def test_what_may_not_change_is_told_first(
+    api: Conversation, items: str, made: dict[str, Any], changed: dict[str, Any], fields: list[str]
+) -> None:
+    metadata = {"metadata": {"name": "x"}}
+    written = (await api.post(items, {**metadata, **made})).body
+    answer = await api.put(f"{items}/x", {"metadata": written["metadata"], **changed})
+    causes = answer.body["details"]["causes"]
+    assert [cause["field"] for cause in causes] == fields
+    assert all("updates" in one["message"] or "immutable" in one["message"] for one in causes[:1])
+
+
 async def test_a_stale_replacement(api: Conversation, config: Any) -> None:
     await api.put(f"{CONFIGS}/a", {**config, "data": {"k": "w"}})
     answer = await api.put(f"{CONFIGS}/a", {**config, "data": {"k": "x"}})
