@@ -42,14 +42,19 @@ def _hooked(kind: str, **handler: Any) -> dict[str, Any]:
     return spec(app("exec sleep 1000", lifecycle={kind: handler}))
 
 
+def _volume(mount: Mapping[str, Any] | None = None, **source: Any) -> dict[str, Any]:
+    mounts = [{"name": "v", "mountPath": "/v", **(mount or {})}]
+    return spec(app(volumeMounts=mounts), volumes=[{"name": "v", **source}])
+
+
 CASES: Mapping[str, tuple[dict[str, Any], str]] = {
     "http": (_probed("readiness", httpGet={"path": "/none", "port": 8080}), "Unhealthy"),
     "http-refused": (_probed("readiness", httpGet={"port": 9090}), "Unhealthy"),
     "http-scheme": (_probed("readiness", httpGet={"port": 8080, "scheme": "HTTPS"}), "Unhealthy"),
     "port-name": (_probed("readiness", httpGet={"port": "none"}), "Unhealthy"),
     "tcp": (_probed("readiness", tcpSocket={"port": 9090}), "Unhealthy"),
-    "grpc": (_probed("readiness", grpc={"port": 9090}), "Unhealthy"),
-    "grpc-http": (_probed("readiness", grpc={"port": 8080}), "Unhealthy"),
+    "grpc": (_probed("readiness", grpc={"port": 9090}, timeoutSeconds=3), "Unhealthy"),
+    "grpc-http": (_probed("readiness", grpc={"port": 8080}, timeoutSeconds=3), "Unhealthy"),
     "command": (_probed("readiness", **_run("sh", "-c", "echo out; echo err >&2; exit 3")), "Unhealthy"),
     "command-silent": (_probed("readiness", **_run("false")), "Unhealthy"),
     "command-none": (_probed("readiness", **_run("/none")), "Unhealthy"),
@@ -207,6 +212,44 @@ CASES: Mapping[str, tuple[dict[str, Any], str]] = {
         ),
         "BackOff",
     ),
+    "users": (spec(hostUsers=False), "FailedCreatePodSandBox"),
+    "no-profile": (
+        spec(securityContext={"appArmorProfile": {"type": "Localhost", "localhostProfile": "none"}}),
+        "AppArmor",
+    ),
+    "no-driver": (_volume(csi={"driver": "none.such.io"}), "FailedMount"),
+    "no-image-volume": (_volume(image={"reference": "podling.test/none:1", "pullPolicy": "Never"}), "Failed"),
+    "sub-path-in-file": (_volume({"subPath": "ca.crt/x"}, configMap={"name": "kube-root-ca.crt"}), "Failed"),
+    "two-ends": (spec(app("exit 1"), {**app(), "name": "other"}, **NEVER), "Started"),
+    "sidecar-probe": (
+        spec(
+            app(),
+            initContainers=[
+                {
+                    **app(),
+                    "name": "side",
+                    "restartPolicy": "Always",
+                    "startupProbe": {**OFTEN, **_run("false")},
+                }
+            ],
+        ),
+        "Killing",
+    ),
+    "init-image": (
+        spec(app(), initContainers=[{**app(image="podling.test/none:1"), "name": "first"}]),
+        "ErrImageNeverPull",
+    ),
+    "long-log": (
+        spec(
+            app(
+                "yes 0123456789abcdef | head -n 1000; exit 1",
+                terminationMessagePolicy="FallbackToLogsOnError",
+            ),
+            **NEVER,
+        ),
+        "Started",
+    ),
+    "long-message": (spec(app("yes x | head -c 10000 > /dev/termination-log; exit 1"), **NEVER), "Started"),
     "memory": (
         spec(
             app("head -c 64m /dev/zero | tail > /dev/null", resources={"limits": {"memory": "16Mi"}}), **NEVER

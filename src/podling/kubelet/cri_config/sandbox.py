@@ -120,7 +120,7 @@ def sandbox_hostname(pod: Pod, cluster_domain: str) -> str:
     if len(fqdn) > LONGEST_FQDN:
         raise ConfigError(
             f"failed to construct FQDN from pod hostname and cluster domain, FQDN {fqdn} is too long "
-            f"({LONGEST_FQDN} is the max, {len(fqdn)} characters requested)"
+            f"({LONGEST_FQDN} characters is the max, {len(fqdn)} characters requested)"
         )
     return fqdn
 

@@ -161,7 +161,11 @@ def keep(draft: Draft, pod: Pod, kind: ContainerType, container: Container) -> N
     elif not probe.alive:
         policy = container.restart_policy or pod.spec.restart_policy
         again = kind is ContainerType.SIDECAR or policy != NEVER
-        message = f"{probe.message}, will be restarted" if again else probe.message
+        message = f"Container {newest.name} {probe.message}"
+        if kind is ContainerType.SIDECAR:
+            message = f"Init container {newest.name} {probe.message}"
+        elif again:
+            message += ", will be restarted"
         grace = probe.grace_seconds
         draft.add(
             stop_container(pod, newest.id, newest.name, "Unhealthy", message, restart=again, grace=grace)

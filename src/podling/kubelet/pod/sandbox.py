@@ -100,7 +100,7 @@ def check_handler(features: RuntimeFeatures, handler: str) -> None:
         return
     who = f'RuntimeClass handler "{handler}"' if handler else "runtime"
     message = f"can't set `spec.hostUsers: false`, {who} does not support user namespaces"
-    if handler not in features.handlers:
+    if features.handlers and handler not in features.handlers:
         message += f': the handler "{handler}" is not known'
     raise ConfigError(message)
 

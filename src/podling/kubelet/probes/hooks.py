@@ -145,7 +145,8 @@ class PodHooks:
                 async with asyncio.timeout(grace) as begun.limit:
                     await self._run(lifecycle.pre_stop, container, id_)
             except TimeoutError:
-                log.info("preStop hook of container %s not completed in its grace period", name)
+                # The container takes it along, which is a failure as in Kubernetes.
+                self._warn(pod, name, "FailedPreStopHook", "PreStopHook failed", "its time is over")
             except HookError as error:
                 if self._runs(id_):
                     self._warn(pod, name, "FailedPreStopHook", "PreStopHook failed", error)
@@ -169,7 +170,7 @@ class PodHooks:
         instance = self._record.container(container_id)
         return instance is not None and instance.running
 
-    def _warn(self, pod: Pod, name: str, reason: str, message: str, error: HookError) -> None:
-        log.info("%s of container %s: %s", reason, name, error)
+    def _warn(self, pod: Pod, name: str, reason: str, message: str, why: object) -> None:
+        log.info("%s of container %s: %s", reason, name, why)
         path = field_paths(pod).get(name, "")
         self._node.events.warning(pod, reason, message, field_path=path)

@@ -97,7 +97,7 @@ def probe_result(container: EphemeralContainerCommon, healths: Mapping[ProbeKind
         started=started,
         ready=started and ready,
         alive=False,
-        message=f"Container {container.name} failed {kind.value.lower()} probe",
+        message=f"failed {kind.value.lower()} probe",
         grace_seconds=probes_of(container)[kind].termination_grace_period_seconds,
     )
 

@@ -27,6 +27,7 @@ from podling.kubelet.csi.registration import CsiDrivers
 from podling.kubelet.host.disk import VolumeUse
 from podling.kubelet.pod.directories import PodDirectory, stored_pods
 from podling.kubelet.volumes.csi import (
+    EPHEMERAL,
     PERSISTENT,
     CsiVolume,
     check_lifecycle,
@@ -95,6 +96,9 @@ class CsiMounts:
     async def mount(self, pod: Pod, directory: PodDirectory, volume: CsiVolume, tokens: Tokens) -> Path:
         """Where it is for the pod: a directory, or a device. Raises VolumeError, StatusError and OSError."""
         spec = await self._spec(volume.driver)
+        if volume.lifecycle == EPHEMERAL and self.drivers.get(volume.driver) is None:
+            why = "kubernetes.io/csi: mounter.SetUpAt failed to get CSI client"
+            raise CsiMountError("SetUp", volume, f"{why}: {unknown(volume.driver)}")
         check_lifecycle(volume, spec)
         attachment = self._attachment_name(volume, spec)
         record = record_of(volume, self._config.node_name, attachment)

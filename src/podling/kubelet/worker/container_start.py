@@ -63,12 +63,12 @@ class ContainerStart:
             raise StartError("ErrImageNotAllowed", message)
         try:
             secrets = await self._node.objects.pull_secrets(self.pod)
-            self._image = await self._node.images.ensure(
-                ImageRequest(self.pod, self._container, self._path, secrets, self._sandbox_config)
-            )
             for volume, source in image_volumes(self.pod, self._container):
                 request = ImageRequest(self.pod, as_container(source), "", secrets, self._sandbox_config)
                 self._volume_images[volume] = (await self._node.images.ensure(request)).id
+            self._image = await self._node.images.ensure(
+                ImageRequest(self.pod, self._container, self._path, secrets, self._sandbox_config)
+            )
         except StartError as error:
             self.warn("Failed", f"Error: {error.reason}")
             raise

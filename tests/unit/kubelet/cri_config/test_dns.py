@@ -94,7 +94,8 @@ def test_a_name_no_kernel_takes_is_refused(scene: type[Scene]) -> None:
         sandbox_hostname(too_long, "cluster.local")
     assert str(refused.value) == (
         "failed to construct FQDN from pod hostname and cluster domain, "
-        f"FQDN h.{'s' * 42}.ns.svc.cluster.local is too long (64 is the max, 65 characters requested)"
+        f"FQDN h.{'s' * 42}.ns.svc.cluster.local is too long "
+        "(64 characters is the max, 65 characters requested)"
     )
     too_long.spec.set_hostname_as_fqdn = False
     assert sandbox_hostname(too_long, "cluster.local") == "h"

@@ -321,7 +321,7 @@ def test_a_failed_liveness_probe_stops_and_the_policy_decides(
     scene: type[Scene], policy: str, restart: bool
 ) -> None:
     pod = scene.pod("a", policy)
-    probe = ProbeResult(alive=False, message="Container a failed liveness probe", grace_seconds=3)
+    probe = ProbeResult(alive=False, message="failed liveness probe", grace_seconds=3)
     (stop,) = plan(pod, scene.observed(pod, "a=run", probes={"a-0": probe}), scene.NOW).actions
     assert isinstance(stop, StopContainer)
     assert (stop.grace_seconds, stop.restart) == (3, restart)

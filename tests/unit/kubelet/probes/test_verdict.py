@@ -84,5 +84,5 @@ def test_results_of_all_probes(
     )
     result = probe_result(container, {k: h for k, h in given_healths.items() if h is not None})
     assert (result.started, result.ready, result.alive) == (started, ready, alive)
-    assert result.message == (f"Container c failed {failed} probe" if failed else "")
+    assert result.message == (f"failed {failed} probe" if failed else "")
     assert result.grace_seconds == (7 if failed == "liveness" else None)
