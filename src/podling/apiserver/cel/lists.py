@@ -18,11 +18,14 @@ from podling.apiserver.cel.values import (
     Optional,
     Timestamp,
     compare,
-    equal,
+    is_alike,
+    is_among,
     no_overload,
     type_of,
+    without_trait,
 )
 
+_OPEN = {"list": "list(dyn)", "map": "map(dyn, dyn)"}
 _UNORDERED = "list elements must be comparable"
 _ORDERED = frozenset(
     (*("int", "uint", "double", "bool", "string", "bytes"), Timestamp.cel_type, Duration.cel_type)
@@ -63,7 +66,9 @@ def _extreme(function: str, sign: int) -> Callable[[Meter, Any], Any]:
 
 
 def _order(one: Any, other: Any) -> int | None:
-    """As `compare`; None for what has no order."""
+    """As `compare`; None for what have no order with each other. Raises CelError if the first has none."""
+    if type_of(one) not in _ORDERED:
+        raise no_overload()
     try:
         return compare(one, other)
     except CelError:
@@ -72,7 +77,9 @@ def _order(one: Any, other: Any) -> int | None:
 
 def is_sorted(meter: Meter, values: Any) -> bool:
     _list("isSorted", values)
-    return all(_order(one, other) != 1 for one, other in pairwise(values))
+    if values and type_of(values[0]) not in _ORDERED:
+        raise no_overload("isSorted", values)
+    return all(_order(other, one) != -1 for one, other in pairwise(values))
 
 
 def index(meter: Meter, values: Any, *what: Any) -> int:
@@ -80,7 +87,7 @@ def index(meter: Meter, values: Any, *what: Any) -> int:
         return index_of(meter, values, *what)
     if type(values) is not list or len(what) != 1:
         raise no_overload("indexOf", values, *what)
-    return next((at for at, one in enumerate(values) if equal(meter, one, what[0])), -1)
+    return next((at for at, one in enumerate(values) if is_alike(meter, one, what[0], unlike=False)), -1)
 
 
 def last_index(meter: Meter, values: Any, *what: Any) -> int:
@@ -88,17 +95,14 @@ def last_index(meter: Meter, values: Any, *what: Any) -> int:
         return last_index_of(meter, values, *what)
     if type(values) is not list or len(what) != 1:
         raise no_overload("lastIndexOf", values, *what)
-    return next((at for at in range(len(values) - 1, -1, -1) if equal(meter, values[at], what[0])), -1)
+    backwards = range(len(values) - 1, -1, -1)
+    return next((at for at in backwards if is_alike(meter, values[at], what[0], unlike=False)), -1)
 
 
 def includes(meter: Meter, values: Any, others: Any) -> bool:
     if type(values) is not list or type(others) is not list:
         raise no_overload("sets.contains", values, others)
-    return all(_has(meter, values, one) for one in others)
-
-
-def _has(meter: Meter, values: list[Any], what: Any) -> bool:
-    return any(equal(meter, one, what) for one in values)
+    return all(is_among(meter, one, values) for one in others)
 
 
 def equivalent(meter: Meter, values: Any, others: Any) -> bool:
@@ -110,16 +114,18 @@ def equivalent(meter: Meter, values: Any, others: Any) -> bool:
 def intersects(meter: Meter, values: Any, others: Any) -> bool:
     if type(values) is not list or type(others) is not list:
         raise no_overload("sets.intersects", values, others)
-    return any(_has(meter, others, one) for one in values)
+    return any(is_among(meter, one, others) for one in values)
 
 
-def flatten(meter: Meter, values: Any, depth: Any = 1) -> list[Any]:
-    if type(values) is not list or type(depth) is not int:
-        raise CelError(f"no such overload: {type_of(values)}.flatten()")
-    if depth < 0:
+def flatten(meter: Meter, values: Any, *depth: Any) -> list[Any]:
+    (levels,) = depth or (1,)
+    if type(values) is not list or type(levels) is not int:
+        of, *given = (_OPEN.get(name, name) for name in map(type_of, (values, *depth)))
+        raise CelError(f"no such overload: {of}.flatten({', '.join(given)})")
+    if levels < 0:
         raise CelError("level must be non-negative")
     made: list[Any] = []
-    _flatten(meter, values, depth, made)
+    _flatten(meter, values, levels, made)
     return made
 
 
@@ -156,7 +162,7 @@ def distinct(meter: Meter, values: Any) -> list[Any]:
     _list("distinct", values)
     made: list[Any] = []
     for one in values:
-        if not _has(meter, made, one):
+        if not is_among(meter, one, made):
             made.append(one)
     return made
 
@@ -167,7 +173,8 @@ def reverse(meter: Meter, values: Any) -> list[Any]:
 
 
 def sort(meter: Meter, values: Any) -> list[Any]:
-    _list("sort", values)
+    if type(values) is not list:
+        raise without_trait("sort", values)
     return sort_by(meter, values, values)
 
 

@@ -92,11 +92,17 @@ def as_float(meter: Meter, value: Any) -> float:
 
 
 def plus(meter: Meter, value: Any, other: Any) -> Measure:
-    return Measure(_amounts("add", value)[0] + _operand("add", value, other))
+    return Measure(_amount("add", value, other) + _operand("add", value, other))
 
 
 def minus(meter: Meter, value: Any, other: Any) -> Measure:
-    return Measure(_amounts("sub", value)[0] - _operand("sub", value, other))
+    return Measure(_amount("sub", value, other) - _operand("sub", value, other))
+
+
+def _amount(function: str, value: Any, other: Any) -> Quantity:
+    if type(value) is not Measure:
+        raise no_overload(function, value, other)
+    return value.quantity
 
 
 def _operand(function: str, value: Any, other: Any) -> Quantity:
@@ -196,17 +202,17 @@ def _rank_of(word: str) -> tuple[int, int, str]:
     return 1, 0, word
 
 
-def semver(meter: Meter, text: Any, loosely: Any = False) -> Semver:
-    if type(text) is not str or type(loosely) is not bool:
-        raise no_overload("semver", text)
-    return parsed_semver(text, loosely=loosely)
+def semver(meter: Meter, text: Any, *loosely: Any) -> Semver:
+    if type(text) is not str or any(type(one) is not bool for one in loosely):
+        raise no_overload("semver", text, *loosely)
+    return parsed_semver(text, loosely=loosely == (True,))
 
 
-def is_semver(meter: Meter, text: Any, loosely: Any = False) -> bool:
-    if type(text) is not str or type(loosely) is not bool:
-        raise no_overload("isSemver", text)
+def is_semver(meter: Meter, text: Any, *loosely: Any) -> bool:
+    if type(text) is not str or any(type(one) is not bool for one in loosely):
+        raise no_overload("isSemver", text, *loosely)
     try:
-        parsed_semver(text, loosely=loosely)
+        parsed_semver(text, loosely=loosely == (True,))
     except CelError:
         return False
     return True

@@ -24,9 +24,12 @@ from podling.apiserver.cel.values import (
     equal,
     found,
     integer,
+    is_alike,
+    is_among,
     no_overload,
     type_of,
     unsigned,
+    without_trait,
 )
 
 SECOND = 10**9
@@ -166,7 +169,7 @@ def inverted(meter: Meter, one: Any) -> bool:
 
 
 def is_unequal(meter: Meter, one: Any, other: Any) -> bool:
-    return not equal(meter, one, other)
+    return not is_alike(meter, one, other, unlike=False)
 
 
 def _ordered(meter: Meter, function: str, one: Any, other: Any) -> int:
@@ -196,7 +199,7 @@ def is_greater_or_equal(meter: Meter, one: Any, other: Any) -> bool:
 def is_in(meter: Meter, one: Any, many: Any) -> bool:
     if type(many) is list:
         meter.hold(len(many))
-        return any(equal(meter, one, item) for item in many)
+        return is_among(meter, one, many)
     if type(many) is dict:
         return found(many, one)[0]
     raise no_overload()
@@ -205,7 +208,7 @@ def is_in(meter: Meter, one: Any, many: Any) -> bool:
 def size(meter: Meter, value: Any) -> int:
     if type(value) in (str, bytes, list, dict):
         return len(value)
-    raise no_overload("size")
+    raise without_trait("size", value)
 
 
 def dyn(meter: Meter, value: Any) -> Any:

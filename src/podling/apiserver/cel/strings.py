@@ -19,6 +19,7 @@ from podling.apiserver.cel.values import (
     UInt,
     no_overload,
     type_of,
+    without_trait,
 )
 from podling.model.codec.quoting import quoted
 from podling.model.remembered import remembered
@@ -75,6 +76,8 @@ def pattern_of(meter: Meter, text: Any, pattern: Any) -> Any:
 
 
 def matches(meter: Meter, text: Any, pattern: Any) -> bool:
+    if type(text) is not str and type(pattern) is not str:
+        raise without_trait("matches", text)
     try:
         return pattern_of(meter, text, pattern).search(text) is not None
     except ValueError:
@@ -89,13 +92,15 @@ def _found(meter: Meter, text: Any, pattern: Any) -> Iterator[str]:
 
 
 def find(meter: Meter, text: Any, pattern: Any) -> str:
+    if type(pattern) is not str:
+        raise no_overload("find", text, pattern)
     return next(_found(meter, text, pattern), "")
 
 
 def find_all(meter: Meter, text: Any, pattern: Any, *limit: Any) -> list[str]:
     most = limit[0] if limit else -1
     if type(text) is not str or type(pattern) is not str or type(most) is not int:
-        raise no_overload(*([] if limit else ["findAll", text, pattern]))
+        raise no_overload(*([] if limit or type(text) is not str else ["findAll", text, pattern]))
     made: list[str] = []
     for one in _found(meter, text, pattern):
         if len(made) == most:

@@ -7,7 +7,7 @@ for 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Any, ClassVar
 
@@ -20,6 +20,13 @@ ROOM, COMPARED, NESTED = 100_000_000, 25, 5
 """Items that may be made without a charge; as how many one counts that is compared; and what a list or map
 counts besides its items."""
 OUT_OF_COST = "operation cancelled: actual cost limit exceeded"
+_ALONE = frozenset(
+    (
+        *("kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL", "kubernetes.NamedFormat"),
+        *("net.IP", "net.CIDR"),
+    )
+)
+"""What is compared with values of its own type alone."""
 GO_TYPES = {
     "null_type": "types.Null",
     "bool": "types.Bool",
@@ -45,6 +52,10 @@ class CostError(CelError):
 
     def __init__(self) -> None:
         super().__init__(OUT_OF_COST)
+
+
+class Unlike(CelError):
+    """Values of which it is not known whether they are equal."""
 
 
 class Meter:
@@ -153,6 +164,12 @@ def no_overload(function: str = "", *values: Any) -> CelError:
     return CelError(f"no such overload: {function}{types}")
 
 
+def without_trait(function: str, value: Any) -> CelError:
+    """For a function of whatever can do something. Values that have functions are asked whether it is one of
+    theirs, and name none."""
+    return no_overload(*([] if type(value) in (str, Timestamp, Duration) else [function]))
+
+
 def integer(value: int) -> int:
     """Raises CelError for what 64 bits do not hold."""
     if not SMALLEST <= value <= LARGEST:
@@ -213,7 +230,21 @@ def equal(meter: Meter, one: Any, other: Any) -> bool:
         return bool(one == other)
     if types[0] in NUMBERS and types[1] in NUMBERS:
         return bool(one == other)
+    if getattr(one, "cel_type", "") in _ALONE and other is not None:
+        raise Unlike("no such overload")
     return False
+
+
+def is_among(meter: Meter, one: Any, many: Iterable[Any]) -> bool:
+    return any(is_alike(meter, one, item, unlike=False) for item in many)
+
+
+def is_alike(meter: Meter, one: Any, other: Any, *, unlike: bool) -> bool:
+    """As `equal`; `unlike` where that knows no answer, which Kubernetes does not hear inside of values."""
+    try:
+        return equal(meter, one, other)
+    except Unlike:
+        return unlike
 
 
 def equal_lists(meter: Meter, one: list[Any], other: list[Any]) -> bool:
@@ -225,7 +256,7 @@ def equal_lists(meter: Meter, one: list[Any], other: list[Any]) -> bool:
         if type_ is type(its) and type_ in _PLAIN:
             if mine != its:
                 return False
-        elif not equal(meter, mine, its):
+        elif not is_alike(meter, mine, its, unlike=True):
             return False
     return True
 
@@ -234,7 +265,7 @@ def equal_maps(meter: Meter, one: dict[Any, Any], other: dict[Any, Any]) -> bool
     if len(one) != len(other):
         return False
     meter.fill(COMPARED * (2 * len(one) + NESTED))
-    return all(key in other and equal(meter, value, other[key]) for key, value in one.items())
+    return all(key in other and is_alike(meter, value, other[key], unlike=True) for key, value in one.items())
 
 
 _ORDERED = (str, bytes, bool, Timestamp, Duration)
