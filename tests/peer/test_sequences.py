@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
@@ -126,7 +127,35 @@ def merged_pods() -> list[Ask]:
     ]
 
 
+def continued(token: str) -> Ask:
+    data = base64.urlsafe_b64encode(token.encode()).decode().rstrip("=")
+    return Ask("GET", f"{MAPS}?limit=1&continue={data}", what=token)
+
+
+VERSION = '"v":"meta.k8s.io/v1"'
+TOKENS = (
+    "{}", "null", "[]", "x", "{", "{} {}", '{"v":"v2","rv":-1,"start":"m"}', '{"v":1}', '{"v":null}',
+    '{"rv":"a"}',
+    *(f"{{{VERSION}{more}}}" for more in (
+        "", ',"rv":0,"start":"m"', ',"rv":-1', ',"rv":-1,"start":""', ',"rv":-1.0,"start":"m"',
+        ',"rv":9223372036854775808,"start":"m"', ',"rv":-1,"start":"m","more":1', ',"rv":-7,"start":"n"',
+        *(f',"rv":-1,"start":"{key}"' for key in (
+            "m", "/m", "//m", "m/", "/", "a/../m", "../m", "..", ".", "./m", "n", "m\\u0000", "n\\u0000",
+            "/n\\u0000",
+        )),
+    )),
+    '{"V":"meta.k8s.io/v1","RV":-1,"Start":"m"}', '{"v":"meta.k8s.io/v1","rv":-1,"\u017ftart":"m"}',
+)  # fmt: skip
+
+
 SEQUENCES = (
+    Compared("a token to continue with that no server made", [
+        MADE, Ask("POST", MAPS, {"metadata": {"name": "n"}}), *(continued(token) for token in TOKENS),
+        *(
+            Ask(method, f"{MAPS}?continue={text}&dryRun=All")
+            for text in ("e30=", "e30", "e", "e30!", "%C3%A4") for method in ("GET", "DELETE")
+        ),
+    ], apart=True),
     Compared("create, change, change nothing, delete", [
         MADE, put({}), put({}), patched({}), put({"resourceVersion": "$1.metadata.resourceVersion"}),
         Ask("GET", MAP), Ask("DELETE", MAP), Ask("GET", MAP),

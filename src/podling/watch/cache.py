@@ -95,7 +95,7 @@ class Cache(Protocol):
     def select(
         self,
         prefix: str,
-        after: str = "",
+        start: str = "",
         limit: int = 0,
         revision: int | None = None,
     ) -> Selection: ...
@@ -228,12 +228,12 @@ class ResourceCache:
     def select(
         self,
         prefix: str,
-        after: str = "",
+        start: str = "",
         limit: int = 0,
         revision: int | None = None,
     ) -> Selection:
-        """The entries under `prefix` in order of key, from the first key behind `after`; `limit` 0 is no
-        limit.
+        """The entries under `prefix` in order of key, from the first that is not before `start`; `limit` 0 is
+        no limit.
 
         With `revision`: the entries as they were then. Raises CompactedError when that revision was compacted
         or is out of the window.
@@ -246,7 +246,7 @@ class ResourceCache:
         if not self._entries and not past:
             # Of most kinds that admission asks for there is nothing.
             return Selection([], at, False, 0)
-        entries = self._with_past(past, prefix, after) if past else self._from(prefix, after)
+        entries = self._with_past(past, prefix, start) if past else self._from(prefix, start)
         if not limit:
             return Selection(list(entries), at, False, 0)
         found: list[Entry] = []
@@ -346,11 +346,10 @@ class ResourceCache:
 
         return events()
 
-    def _from(self, prefix: str, after: str) -> Iterator[Entry]:
+    def _from(self, prefix: str, start: str) -> Iterator[Entry]:
         if not self._entries:
             return iter(())
-        start = max(prefix, after)
-        keys = self._entries.irange(start, _behind(prefix), inclusive=(start != after, False))
+        keys = self._entries.irange(max(prefix, start), _behind(prefix), inclusive=(True, False))
         return map(self._entries.__getitem__, keys)
 
     def _past(self, prefix: str, revision: int) -> dict[str, Entry | None]:
@@ -361,9 +360,9 @@ class ResourceCache:
                 past.setdefault(change.key, change.old)
         return past
 
-    def _with_past(self, past: Mapping[str, Entry | None], prefix: str, after: str) -> Iterator[Entry]:
-        unchanged = (entry for entry in self._from(prefix, after) if entry.key not in past)
-        changed = sorted((entry for entry in past.values() if entry and entry.key > after), key=_key)
+    def _with_past(self, past: Mapping[str, Entry | None], prefix: str, start: str) -> Iterator[Entry]:
+        unchanged = (entry for entry in self._from(prefix, start) if entry.key not in past)
+        changed = sorted((entry for entry in past.values() if entry and entry.key >= start), key=_key)
         return heapq.merge(unchanged, changed, key=_key)
 
     def _count_from(self, prefix: str, key: str, past: Mapping[str, Entry | None]) -> int:

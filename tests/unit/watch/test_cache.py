@@ -55,15 +55,15 @@ async def test_a_page_says_what_remains(cluster: Cluster) -> None:
     for name in ("a/1", "a/2", "a/3", "a/4", "a/5", "b/1"):
         await cluster.apply(name)
 
-    def page(after: str, limit: int) -> tuple[str, bool, int | None]:
-        found = cluster.cache.select(PODS + "a/", after=after and PODS + after, limit=limit)
+    def page(start: str, limit: int) -> tuple[str, bool, int | None]:
+        found = cluster.cache.select(PODS + "a/", PODS + start, limit)
         assert found.revision == 6
         return "".join(entry.key[-1] for entry in found.entries), found.more, found.remaining
 
     assert page("", 2) == ("12", True, 3)
-    assert page("a/2", 2) == ("34", True, 1)
-    assert page("a/4", 2) == ("5", False, 0)
-    assert page("a/3", 2) == ("45", False, 0)
+    assert page("a/2\0", 2) == ("34", True, 1)
+    assert page("a/4\0", 2) == ("5", False, 0)
+    assert page("a/4", 2) == ("45", False, 0)
     assert page("a/22", 0) == ("345", False, 0)
 
 
@@ -71,8 +71,8 @@ async def test_every_state_in_the_window_can_be_listed(cluster: Cluster) -> None
     """Whatever was created, changed and deleted since, in any page size."""
     states: dict[int, list[tuple[str, int]]] = {}
 
-    def page(revision: int | None, after: str, limit: int) -> Any:
-        return cluster.cache.select(PODS, after, limit, revision=revision)
+    def page(revision: int | None, start: str, limit: int) -> Any:
+        return cluster.cache.select(PODS, start, limit, revision=revision)
 
     for step in range(40):
         name = f"default/{'abcdef'[step * step % 7 % 6]}"
@@ -82,15 +82,15 @@ async def test_every_state_in_the_window_can_be_listed(cluster: Cluster) -> None
         states[now.revision] = [(entry.key, entry.revision) for entry in now.entries]
     for revision, state in states.items():
         for limit in (0, 1, 2):
-            found, after, remaining = [], "", len(state)
+            found, start, remaining = [], "", len(state)
             while True:
-                part = page(revision, after, limit)
+                part = page(revision, start, limit)
                 found += [(entry.key, entry.revision) for entry in part.entries]
                 remaining -= len(part.entries)
                 assert part.remaining == remaining and part.revision == revision
                 if not part.more:
                     break
-                after = found[-1][0]
+                start = f"{found[-1][0]}\0"
             assert found == state
 
 

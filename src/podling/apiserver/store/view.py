@@ -83,11 +83,11 @@ class ViewCache:
     def select(
         self,
         prefix: str,
-        after: str = "",
+        start: str = "",
         limit: int = 0,
         revision: int | None = None,
     ) -> Selection:
-        found = self._cache.select(prefix, after, limit, revision)
+        found = self._cache.select(prefix, start, limit, revision)
         return found._replace(entries=[self.seen(entry) for entry in found.entries])
 
     def watch(

@@ -6,24 +6,26 @@ client had it from another server.
 
 The `continue` token says where the next page starts, in the form that Kubernetes' own tokens have: base64 of
 `{"v": "meta.k8s.io/v1", "rv": N, "start": "namespace/name\0"}`. N is the revision that the first page was
-read at (-1: the current one), and `start` the key, relative to the listed prefix, of the last object sent.
+read at (-1: the current one), and `start` the first key behind that of the last object sent, relative to the
+listed prefix.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
+from podling.apiserver.kinds.config import fault_of_json_object
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.response import Response
 from podling.apiserver.verbs.options import is_exact, limit_of, list_options, revision
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show_list
+from podling.model.codec.fields import Int64
 from podling.model.errors import Cause, StatusError, bad_request, gone
 from podling.model.selectors import parse_field_selector, parse_label_selector
 from podling.model.types.meta import ListMeta, ListOptions
@@ -82,13 +84,12 @@ async def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> 
             start = start._replace(revision=min(start.revision, cache.revision))
     else:
         start = Continuation(asked if asked and is_exact(wanted) else None, "")
-    after = prefix + start.after if start.after else ""
     limit = limit_of(wanted, cached=scope.store.kind.cached)
     try:
-        found = cache.select(prefix, after, limit if match is None else 0, start.revision)
+        found = cache.select(prefix, prefix + start.key, limit if match is None else 0, start.revision)
     except CompactedError as error:
-        refused = gone(TOO_OLD_TO_CONTINUE if start.after else TOO_OLD)
-        if start.after:
+        refused = gone(TOO_OLD_TO_CONTINUE if wanted.continue_ else TOO_OLD)
+        if wanted.continue_:
             # The rest can be listed as it is now.
             refused.continue_token = encode_continue(start._replace(revision=None))
         raise refused from error
@@ -96,9 +97,8 @@ async def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> 
         found = await matching(found, match, limit)
     metadata = ListMeta(resource_version=str(found.revision))
     if found.more:
-        metadata.continue_ = encode_continue(
-            Continuation(found.revision, found.entries[-1].key.removeprefix(prefix))
-        )
+        sent = found.entries[-1].key.removeprefix(prefix)
+        metadata.continue_ = encode_continue(Continuation(found.revision, f"{sent}\0"))
         metadata.remaining_item_count = found.remaining if match is None else None
     return Page(found.entries, metadata)
 
@@ -167,40 +167,45 @@ def _matcher(scope: Scope, wanted: ListOptions) -> Match | None:
 class Continuation(NamedTuple):
     revision: int | None
     """The revision to list at; None for the current one."""
-    after: str
-    """The last key sent, relative to the listed prefix."""
+    key: str
+    """The first to send, relative to the listed prefix."""
 
 
 class _Token(msgspec.Struct):
     v: str = ""
-    rv: int = 0
+    rv: Int64 = 0
     start: str = ""
 
 
-_decoder = msgspec.json.Decoder(_Token)
-
-
 def encode_continue(continuation: Continuation) -> str:
-    token = _Token(TOKEN_VERSION, continuation.revision or NOW, f"{continuation.after}\0")
+    token = _Token(TOKEN_VERSION, continuation.revision or NOW, continuation.key)
     return base64.urlsafe_b64encode(msgspec.json.encode(token)).decode().rstrip("=")
 
 
 def decode_continue(text: str) -> Continuation:
-    """Raises StatusError 400."""
+    """Raises StatusError 400, as Kubernetes does: it takes every key that does not lead out of the list."""
     try:
-        padded = text + "=" * (-len(text) % 4)
-        token = _decoder.decode(base64.b64decode(padded, altchars=b"-_", validate=True))
-    except (binascii.Error, ValueError) as error:
+        if "=" in text:
+            raise _invalid(f"illegal base64 data at input byte {text.index('=')}")
+        data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        if fault := fault_of_json_object(data):
+            raise _invalid(fault)
+        sent = msgspec.json.decode(data) or {}
+        # As Go reads it: in letters of either case, and null is nothing.
+        told = {name.casefold(): value for name, value in sent.items() if value is not None}
+        token = msgspec.convert(told, _Token)
+    except ValueError as error:
         raise _invalid(str(error)) from error
     if token.v != TOKEN_VERSION:
-        raise _invalid(f'server does not recognize this encoded version "{token.v}"')
-    if (
-        (token.rv <= 0 and token.rv != NOW)
-        or not token.start.endswith("\0")
-        or ".." in token.start.split("/")
-    ):
-        raise _invalid("incorrect encoded start resourceVersion or key")
-    return Continuation(None if token.rv == NOW else token.rv, token.start.removesuffix("\0"))
+        raise _invalid(f"server does not recognize this encoded version {token.v}")
+    if token.rv == 0:
+        raise _invalid(f"incorrect encoded start resourceVersion (version {TOKEN_VERSION})")
+    if not token.start:
+        raise _invalid(f"encoded start key empty (version {TOKEN_VERSION})")
+    key = token.start.removeprefix("/")
+    if key and not {"", ".", ".."}.isdisjoint(key.split("/")):
+        raise _invalid(token.start)
+    return Continuation(token.rv if token.rv > 0 else None, key)
 
 
 def _invalid(why: str) -> StatusError:
