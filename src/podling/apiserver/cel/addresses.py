@@ -169,9 +169,13 @@ def network_of(text: str) -> Network:
     return Network(ip, int(bits))
 
 
+def ip_of(meter: Meter, value: Any) -> Address:
+    if type(value) is not Network:
+        raise no_overload("ip", value)
+    return Address(value.ip)
+
+
 def ip(meter: Meter, value: Any) -> Address:
-    if type(value) is Network:
-        return Address(value.ip)
     if type(value) is not str:
         raise no_overload("ip", value)
     return address_of(value)
@@ -289,6 +293,7 @@ def prefix_length(meter: Meter, value: Any) -> int:
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "ip": ip,
+    ".ip": ip_of,
     "isIP": is_ip,
     "ip.isCanonical": is_canonical,
     "cidr": cidr,

@@ -180,7 +180,7 @@ def sort(meter: Meter, values: Any) -> list[Any]:
 
 def sort_by(meter: Meter, values: Any, ranks: Any) -> list[Any]:
     if type(values) is not list or type(ranks) is not list:
-        raise no_overload("sortByAssociatedKeys", values)
+        raise without_trait("@sortByAssociatedKeys", values)
     if len(values) != len(ranks):
         raise CelError(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, but got "

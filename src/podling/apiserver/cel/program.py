@@ -257,7 +257,7 @@ class Compiler:
         if function in _SPECIAL and _takes(_SPECIAL[function], len(parts) - 1):
             return _SPECIAL[function](*parts)
         function = function.removeprefix(".")
-        body = FUNCTIONS.get(function)
+        body = (FUNCTIONS.get(f".{function}") if part.HasField("target") else None) or FUNCTIONS.get(function)
         if body is None or not _takes(body, len(parts)):
             return failure(no_overload(function))
         ways = self._ways.get(node.id, ())

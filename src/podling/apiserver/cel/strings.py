@@ -100,7 +100,9 @@ def find(meter: Meter, text: Any, pattern: Any) -> str:
 def find_all(meter: Meter, text: Any, pattern: Any, *limit: Any) -> list[str]:
     most = limit[0] if limit else -1
     if type(text) is not str or type(pattern) is not str or type(most) is not int:
-        raise no_overload(*([] if limit or type(text) is not str else ["findAll", text, pattern]))
+        raise no_overload(
+            *([] if limit or (type(text) is not str and type(pattern) is str) else ["findAll", text, pattern])
+        )
     made: list[str] = []
     for one in _found(meter, text, pattern):
         if len(made) == most:

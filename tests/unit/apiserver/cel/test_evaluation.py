@@ -67,6 +67,8 @@ VALUES = {
     "jsonpatch.escapeKey('a/b~c')": "string a~1b~0c",
 }
 ERRORS = {
+    "dyn('10.0.0.1').ip()": "no such overload: ip(string)",
+    "ip(dyn(cidr('10.0.0.0/8')))": "no such overload: ip(net.CIDR)",
     "dyn(ip('10.0.0.1')) == dyn(1)": "no such overload",
     "optional.of(quantity('1')) == optional.of(dyn(1))": "no such overload",
     "[dyn(2), dyn(null), dyn(1)].isSorted()": "no such overload",
