@@ -148,7 +148,50 @@ TOKENS = (
 )  # fmt: skip
 
 
+LOGS = (
+    "sinceTime=",
+    "sinceTime=x",
+    "sinceTime=2026",
+    "sinceTime=2026-01-01T00:00:00",
+    "sinceTime=2026-13-01T00:00:00Z",
+    "sinceTime=2026-01-01t00:00:00z",
+    "sinceTime=2026-1-01T00:00:00Z",
+    "sinceTime=2026-01-01T0:00:00Z",
+    "sinceTime=20260-01-01T00:00:00Z",
+    "sinceTime=2026-01-01T00:00:00.5%2B01:00",
+    "sinceTime=2026-02-30T00:00:00Z",
+    "sinceTime=x&sinceTime=2026-01-01T00:00:00Z",
+    "sinceTime=2026-01-01T00:00:00Z&sinceTime=x",
+    "sinceTime=2026-01-01T00:00:00Z&sinceSeconds=0&tailLines=-1",
+    "sinceSeconds=1&sinceTime=",
+    "sinceSeconds=0&tailLines=-1&limitBytes=0",
+    "sinceTime=x&tailLines=y",
+    "sinceSeconds=",
+    "tailLines=",
+    "limitBytes=",
+    "tailLines=99999999999999999999",
+    "tailLines=%2B1",
+    "limitBytes=1&limitBytes=x",
+    "follow=x",
+    "previous=2",
+    "container=none",
+    "container=none&tailLines=-1",
+)
+
+
 SEQUENCES = (
+    Compared("a log is asked for in ways that cannot be", [
+        POD, *(Ask("GET", f"{NS}/pods/p/log?{options}") for options in LOGS),
+    ], apart=True),
+    Compared("a number in a query", [
+        Ask(method, f"{target}{text}")
+        for text in ("%2B1", "%2B0", "-0", "01", "%2B", "-", "--1", "%2B-1", "1e3", "1_0", "0x1", "%D9%A1",
+            "9223372036854775807", "9223372036854775808", "-9223372036854775809")
+        for method, target in (
+            ("GET", f"{MAPS}?limit="), ("GET", f"{MAPS}?timeoutSeconds="),
+            ("DELETE", f"{MAP}?dryRun=All&gracePeriodSeconds="),
+        )
+    ], apart=True),
     Compared("a token to continue with that no server made", [
         MADE, Ask("POST", MAPS, {"metadata": {"name": "n"}}), *(continued(token) for token in TOKENS),
         *(
@@ -259,7 +302,8 @@ SEQUENCES = (
     Compared("a pod was evicted at no time", [
         BUDGET, disrupted(0, {"a": None}), Ask("GET", f"{BUDGETS}/b"),
         disrupted(1, {"a": "2026-01-02T03:04:05Z", "b": None}), disrupted(3, {"a": ""}),
-        disrupted(3, {"a": "soon"}), disrupted(3, {"a": 1}), Ask("GET", f"{BUDGETS}/b"),
+        disrupted(3, {"a": "soon"}), disrupted(3, {"a": 1}),
+        disrupted(3, {"a": "2026-01-02T3:04:05Z"}), Ask("GET", f"{BUDGETS}/b"),
         Ask("PATCH", f"{BUDGETS}/b/status", {"status": {"disruptedPods": {"c": None}}},
             {"Content_Type": MERGE_PATCH}),
     ]),

@@ -13,7 +13,7 @@ LAYOUTS = {"date-time": "2006-01-02T15:04:05Z07:00", "micro-time": "2006-01-02T1
 """The formats of times, and how Go writes each layout."""
 _ELEMENTS = (
     *(("2006", r"\d{4}"), ("-", "-"), ("01", r"\d\d"), ("-", "-"), ("02", r"\d\d"), ("T", "T")),
-    *(("15", r"\d\d"), (":", ":"), ("04", r"\d\d"), (":", ":"), ("05", r"\d\d")),
+    *(("15", r"\d\d?"), (":", ":"), ("04", r"\d\d"), (":", ":"), ("05", r"\d\d")),
 )
 """The elements of both layouts up to the fraction, and what each matches."""
 _FRACTIONS = {"date-time": r"([.,]\d+)?", "micro-time": r"[.,]\d{6}"}
@@ -85,7 +85,8 @@ def settled(text: str, form: str) -> str:
             )
         rest = rest[match.end() :]
     try:
-        return _WRITERS[form](parse_time(text))
+        # The hour may be of one digit.
+        return _WRITERS[form](parse_time(re.sub(r"T(\d):", r"T0\1:", text)))
     except (ValueError, OverflowError) as error:
         raise TimeError(f'parsing time "{text}": {error}') from error
 

@@ -18,10 +18,11 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.tracing import Trace
 
-from podling.apiserver.request.request import Query, flag
+from podling.apiserver.request.request import Query, flag, number
 from podling.apiserver.rules import field
 from podling.model.errors import StatusError, bad_request, invalid
 from podling.model.rules.resources import volume_containers
+from podling.model.time import TimeError, settled
 from podling.model.types.container import Container, EphemeralContainerCommon
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
@@ -33,8 +34,8 @@ Parameters = Sequence[tuple[str, str]]
 _ADDRESS_TYPES = ("InternalIP", "Hostname", "InternalDNS", "ExternalDNS", "ExternalIP")
 _KUBELET_STREAMS = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
 _LOG_FLAGS = ("follow", "previous", "timestamps")
-_LOG_NUMBERS = {"sinceSeconds": 1, "tailLines": 0, "limitBytes": 1}
-"""The smallest value allowed for each."""
+_LOG_NUMBERS = {"tailLines": 0, "limitBytes": 1, "sinceSeconds": 1}
+"""The smallest value allowed for each, in the order in which they are judged."""
 _LOG_STREAMS = ("All", "Stderr", "Stdout")
 
 
@@ -164,23 +165,23 @@ def port_parameters(pod: str, query: Query) -> Parameters:
 
 
 def log_parameters(pod: str, query: Query) -> Parameters:
-    """The query of a log. Raises StatusError 400 for a malformed number, 422 for contradictory options."""
-    numbers: dict[str, int] = {}
-    for name in _LOG_NUMBERS:
-        if text := query.get(name, ("",))[0]:
-            try:
-                numbers[name] = int(text)
-            except ValueError:
-                why = f"strconv.ParseInt: parsing {field.shown(text)}: invalid syntax"
-                raise bad_request(why) from None
+    """The query of a log. Raises StatusError 400 for a malformed number or time, 422 for contradictory
+    options."""
     since, stream = query.get("sinceTime", ("",))[0], query.get("stream", ("All",))[0]
-    causes = [
-        field.invalid(name, number, f"must be greater than {'or equal to 0' if least == 0 else '0'}")
+    try:
+        since = settled(since, "date-time") if since else ""
+    except TimeError as error:
+        raise bad_request(str(error)) from error
+    numbers = {name: number(query[name][0]) for name in _LOG_NUMBERS if name in query}
+    faults = {
+        name: field.invalid(name, asked, f"must be greater than {'or equal to 0' if least == 0 else '0'}")
         for name, least in _LOG_NUMBERS.items()
-        if (number := numbers.get(name, least)) < least
-    ]
-    if since and "sinceSeconds" in numbers:
-        causes.append(field.forbidden("", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+        if (asked := numbers.get(name, least)) < least
+    }
+    if "sinceTime" in query and "sinceSeconds" in numbers:
+        why = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+        faults["sinceSeconds"] = field.forbidden("[]", why)
+    causes = [faults[name] for name in _LOG_NUMBERS if name in faults]
     if stream not in _LOG_STREAMS:
         causes.append(field.not_supported("stream", stream, _LOG_STREAMS))
     elif stream != "All" and "tailLines" in numbers:
@@ -188,7 +189,7 @@ def log_parameters(pod: str, query: Query) -> Parameters:
     if causes:
         raise invalid("PodLogOptions", pod, causes)
     parameters = [(name, "true") for name in _LOG_FLAGS if flag(query, name)]
-    parameters += [(name, str(number)) for name, number in numbers.items()]
+    parameters += [(name, str(asked)) for name, asked in numbers.items()]
     if since:
         parameters.append(("sinceTime", since))
     if stream != "All":

@@ -36,6 +36,8 @@ LONGEST_OF_A_STRANGER = 1024
 as long."""
 PARSED_AS_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 """What Go's strconv.ParseBool takes for true."""
+LONGEST_NUMBER = 20
+"""Characters of the longest number of 64 bits."""
 MOST_PARAMETERS = 10_000
 """Parameters in one query."""
 MOST_REPEATED = 4096
@@ -149,6 +151,17 @@ def flag(query: Query, name: str) -> bool:
 def is_true(value: str) -> bool:
     """A boolean query parameter, as Kubernetes reads it: true unless its value is `0` or `false`."""
     return value.lower() not in ("0", "false")
+
+
+def number(text: str) -> int:
+    """A whole number of 64 bits in a query. Raises StatusError 400."""
+    digits = text[1:] if text.startswith(("+", "-")) else text
+    if not (digits.isascii() and digits.isdecimal()):
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    # What is longer Python might even refuse to read.
+    if len(digits) > LONGEST_NUMBER or not -(1 << 63) <= int(text) < 1 << 63:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return int(text)
 
 
 def wants_web_socket(headers: Mapping[str, str]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from podling.apiserver.request.request import Query, is_true
+from podling.apiserver.request.request import LONGEST_NUMBER, Query, is_true, number
 from podling.apiserver.rules.field import invalid as invalid_value
 from podling.apiserver.rules.field import not_supported, required, too_long
 from podling.model.codec.fields import fields_of
@@ -20,8 +20,6 @@ from podling.model.types.meta import ListOptions
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-LONGEST = 20
-"""Characters of the longest number of 64 bits."""
 LONGEST_MANAGER = 128
 FIELD_VALIDATION = ("Ignore", "Strict", "Warn")
 EXACT = "Exact"
@@ -44,17 +42,6 @@ def options(query: Query, type_: type[T]) -> T:
         elif field.shape.struct is None:  # A query has no form for the others.
             found[field.attribute] = values[0]
     return type_(**found)
-
-
-def number(text: str) -> int:
-    """A whole number of 64 bits. Raises StatusError 400."""
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal()):
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-    # What is longer Python might even refuse to read.
-    if len(digits) > LONGEST or not -(1 << 63) <= int(text) < 1 << 63:
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
-    return int(text)
 
 
 def check_write(query: Query, options_kind: str, *, applies: bool | None = None) -> bool:
@@ -172,7 +159,7 @@ def revision(text: str) -> int:
     why = ""
     if not (text.isascii() and text.isdecimal()):
         why = "invalid syntax"
-    elif len(text) > LONGEST or int(text) >= 1 << 64:
+    elif len(text) > LONGEST_NUMBER or int(text) >= 1 << 64:
         why = "value out of range"
     if why:
         parse = f'strconv.ParseUint: parsing "{text}": {why}'

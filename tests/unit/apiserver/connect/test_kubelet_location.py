@@ -92,6 +92,8 @@ def test_containers_of_every_kind_can_be_chosen() -> None:
             422,
             "at most one of `sinceTime` or `sinceSeconds`",
         ),
+        ("sinceTime=2026-01-02", 400, 'cannot parse "" as "T"'),
+        ("tailLines=", 400, 'strconv.ParseInt: parsing "": invalid syntax'),
         ("stream=Both", 422, 'supported values: "All", "Stderr", "Stdout"'),
         ("stream=Stdout&tailLines=1", 422, "mutually exclusive"),
     ],
