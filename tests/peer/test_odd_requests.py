@@ -66,8 +66,19 @@ OF_WRITES = (
     "dryRun=All", "fieldValidation=Strict&dryRun=All", "fieldManager=%C3%A4%00&dryRun=All", "dryRun=No",
 )  # fmt: skip
 
+TRUTHS = ("y", "Y", "n", "N", "yes", "YES", "yEs", "on", "Off", "no", "~", "null", "true", "TRUE")
+YAML = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: z}\ndata: "
+
 
 SEQUENCES = (
+    Compared("truths", [
+        Ask(method, f"{target}?dryRun=All&fieldManager=q", f"{YAML}{data}\n".encode(), {"Content_Type": sort})
+        for word in TRUTHS
+        for data in (f"{{a: {word}}}", f"{{{word}: b}}")
+        for method, target, sort in (
+            ("POST", MAPS, "application/yaml"), ("PATCH", f"{MAPS}/z", "application/apply-patch+yaml"),
+        )
+    ], apart=True),
     Compared("deletions", [
         *MADE,
         *(Ask("DELETE", f"{MAPS}?{options}") for options in OF_A_DELETION),

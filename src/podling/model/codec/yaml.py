@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 _PREFIX = "tag:yaml.org,2002:"
-_NUMBER = _PREFIX + "int"
+_NUMBER, _BOOL = _PREFIX + "int", _PREFIX + "bool"
 _OTHERS = frozenset(_PREFIX + name for name in ("timestamp", "int", "float"))
 _RESOLVERS = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag not in _OTHERS]
@@ -23,6 +23,11 @@ _RESOLVERS = {
 _NOT_JSON = r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 _MAYBE_NUMBER = re.compile(rf"(?:[-+]?\.?[0-9][0-9A-Za-z_.+-]*|{_NOT_JSON})\Z")
 _RESOLVERS |= {first: [*_RESOLVERS.get(first, ()), (_NUMBER, _MAYBE_NUMBER)] for first in "+-.0123456789"}
+_ONE_LETTER = {"y": True, "Y": True, "n": False, "N": False}
+"""Truths to Go's reader alone."""
+_RESOLVERS |= {
+    first: [*_RESOLVERS.get(first, ()), (_BOOL, re.compile(rf"{first}\Z"))] for first in _ONE_LETTER
+}
 _INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _LEAST, _MOST = -(1 << 63), (1 << 64) - 1
@@ -32,11 +37,19 @@ _WRITTEN_OUT = 1e21
 """From here on JSON of Go has an exponent."""
 
 
-class PythonLoader(yaml.SafeLoader):
+class _TextKeys(yaml.constructor.SafeConstructor):
+    """A key that is a truth is text in JSON."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        found = super().construct_mapping(node, deep)
+        return {str(key).lower() if isinstance(key, bool) else key: one for key, one in found.items()}
+
+
+class PythonLoader(_TextKeys, yaml.SafeLoader):
     yaml_implicit_resolvers = _RESOLVERS
 
 
-class CLoader(yaml.CSafeLoader):
+class CLoader(_TextKeys, yaml.CSafeLoader):
     yaml_implicit_resolvers = _RESOLVERS
 
 
@@ -62,5 +75,11 @@ def _integer(plain: str) -> int:
     return -size if plain.startswith("-") else size
 
 
+def _bool(loader: Any, node: yaml.ScalarNode) -> bool:
+    text = str(loader.construct_scalar(node))
+    return _ONE_LETTER[text] if text in _ONE_LETTER else bool(loader.construct_yaml_bool(node))
+
+
 for _loader in (PythonLoader, CLoader):
     _loader.add_constructor(_NUMBER, _number)
+    _loader.add_constructor(_BOOL, _bool)

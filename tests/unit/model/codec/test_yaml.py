@@ -26,6 +26,13 @@ def test_numbers(text: str, read: Any, loader: Any) -> None:
     assert (type(found), found) == (type(read), read)
 
 
+@pytest.mark.parametrize("loader", [CLoader, PythonLoader])
+def test_truths(loader: Any) -> None:
+    """As Kubernetes' reader has them; as keys they are text."""
+    found = yaml.load("{a: y, b: N, c: on, d: 'y', e: yy, n: 1, yes: 2, 'no': 3}", loader)
+    assert found == {"a": True, "b": False, "c": True, "d": "y", "e": "yy", "false": 1, "true": 2, "no": 3}
+
+
 @pytest.mark.parametrize("text", [".nan", ".inf", "-.Inf"])
 def test_what_json_does_not_have_is_refused(text: str) -> None:
     with pytest.raises(yaml.YAMLError, match="unsupported value"):
