@@ -12,6 +12,7 @@ from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import YAML
 from podling.apiserver.request.request import PARSED_AS_TRUE
 from podling.apiserver.request.response import JSON, Response
+from podling.model.codec.yaml import Dumper
 
 COMPRESS_ABOVE = 128 * 1024
 """Bytes from which on a body is compressed, as in kube-apiserver."""
@@ -70,7 +71,7 @@ def is_compressed(context: RequestContext) -> bool:
 
 def _rewritten(context: RequestContext, response: Response, body: bytes) -> bytes:
     if response.content_type == JSON and context.wanted.media_type == YAML:
-        body = yaml.dump(msgspec.json.decode(body), Dumper=yaml.CSafeDumper).encode()
+        body = yaml.dump(msgspec.json.decode(body), Dumper=Dumper).encode()
         response.content_type = YAML
     elif is_restyled(context, response):
         body = msgspec.json.format(body, indent=2)

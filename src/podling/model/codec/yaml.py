@@ -28,6 +28,7 @@ _ONE_LETTER = {"y": True, "Y": True, "n": False, "N": False}
 _RESOLVERS |= {
     first: [*_RESOLVERS.get(first, ()), (_BOOL, re.compile(rf"{first}\Z"))] for first in _ONE_LETTER
 }
+_WRITTEN = yaml.CSafeDumper.yaml_implicit_resolvers
 _INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _LEAST, _MOST = -(1 << 63), (1 << 64) - 1
@@ -51,6 +52,14 @@ class PythonLoader(_TextKeys, yaml.SafeLoader):
 
 class CLoader(_TextKeys, yaml.CSafeLoader):
     yaml_implicit_resolvers = _RESOLVERS
+
+
+class Dumper(yaml.CSafeDumper):
+    """Quotes texts that would be read as truths, those of one letter as well."""
+
+    yaml_implicit_resolvers = _WRITTEN | {
+        first: [*_WRITTEN.get(first, ()), (_BOOL, re.compile(rf"{first}\Z"))] for first in _ONE_LETTER
+    }
 
 
 def _number(loader: Any, node: yaml.ScalarNode) -> int | float | str:
