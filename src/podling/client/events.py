@@ -24,6 +24,7 @@ from podling.model.time import Clock, rfc3339
 from podling.model.types.core import Event, EventSource
 from podling.model.types.meta import KubeObject, ObjectMeta
 from podling.model.types.references import ObjectReference
+from podling.process.waits import Backoff
 
 NORMAL = "Normal"
 WARNING = "Warning"
@@ -38,6 +39,8 @@ REFILL = timedelta(minutes=5)
 ALIKE = 10
 """From so many messages on, without `ALIKE_WITHIN` between two, events are counted as one."""
 ALIKE_WITHIN = timedelta(minutes=10)
+EARLY, LATE = Backoff(0.1, 5.0), 3.0
+"""Waits for a namespace that is missing, and the first that is too long."""
 COMBINED = "(combined from similar events): "
 RUN_ONCE = "spec.ephemeralContainers{"
 """Field paths with a budget of their own. A container that runs once repeats no event, and its events say who
@@ -218,7 +221,18 @@ class EventRecorder:
             reporting_component=said.component,
             reporting_instance=self._host,
         )
-        await self._client.create(event)
+        retry = EARLY.begin()
+        while True:
+            try:
+                await self._client.create(event)
+                return
+            except StatusError as error:
+                wait = retry.next()
+                # Of what has no namespace events are in one that the server of a new cluster makes a moment
+                # after it lets nodes in.
+                if error.code != 404 or said.about.namespace or wait > LATE:
+                    raise
+                await asyncio.sleep(wait)
 
     def _affordable(self, about: ObjectReference, now: float) -> bool:
         key = about.uid or f"{about.kind}/{about.name}"

@@ -11,6 +11,7 @@ from podling.client.client import Client
 from podling.client.events import BURST, LANES, QUEUE_LIMIT, EventRecorder
 from podling.client.transport import Answer
 from podling.model.types.meta import ObjectMeta
+from podling.model.types.node import Node
 from podling.model.types.pod import Pod
 
 if TYPE_CHECKING:
@@ -106,6 +107,20 @@ async def test_one_that_expired_is_created_anew(scripted: type[ScriptedServer], 
     recorder.events.normal(POD, "Pulled", "x")
     recorder.events.normal(POD, "Pulled", "x")
     assert [method for method, _, _ in await recorder.sent()] == ["POST", "PATCH", "POST"]
+
+
+async def test_the_namespace_of_a_new_cluster_is_waited_for(
+    scripted: type[ScriptedServer], clock: HandClock
+) -> None:
+    """Not that of a pod: it has gone with it."""
+    gone = msgspec.json.encode({"kind": "Status", "code": 404, "reason": "NotFound", "message": "gone"})
+    recorder = Recorder(scripted, clock, (404, {}, gone), (404, {}, gone), OK)
+    recorder.events.normal(Node(metadata=ObjectMeta(name="n1", uid="n1")), "Starting", "Starting kubelet.")
+    assert [method for method, _, _ in await recorder.sent()] == ["POST"] * 3
+    other = Recorder(scripted, clock, (404, {}, gone), OK)
+    other.events.normal(POD, "Started", "x")
+    other.events.normal(POD, "Pulled", "x")
+    assert [body["reason"] for _, _, body in await other.sent()] == ["Started", "Pulled"]
 
 
 async def test_an_object_that_never_stops_is_cut_off_and_others_are_not(
