@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -51,6 +51,12 @@ BEGUN_FIRST = (
     "tests/e2e/test_copying.py",
     "tests/e2e/test_charts.py",
     "tests/e2e/test_several_machines.py",
+    "tests/e2e/test_kubernetes_kubelet.py",
+    "tests/peer/test_lost_nodes.py",
+    "tests/peer/test_autoscalers.py",
+    "tests/peer/test_set_controllers.py",
+    "tests/peer/test_job_controllers.py",
+    "tests/peer/test_disrupted_zones.py",
     "tests/contract/streams/test_commands.py",
     "tests/peer/test_apply.py",
 )
@@ -166,15 +172,18 @@ def make_containerd(
         settings.cni_conf_dir.mkdir()
         network = _network(bridge, base / "ipam", (os.getpid() + 83 * number) % 250)
         (settings.cni_conf_dir / "10-test.conflist").write_text(network)
-        server = RealContainerd(settings, f"/{name}")
-        try:
-            asyncio.run(_start(settings, list(image_archives.values())))
-            yield server
-        finally:
-            asyncio.run(_end(settings))
-            leftovers.remove_link(bridge)
-            leftovers.remove_cgroups(name)
-            shutil.rmtree(base)
+        with ExitStack() as ending:
+            ending.callback(shutil.rmtree, base)
+            ending.callback(leftovers.remove_cgroups, name)
+            ending.callback(leftovers.remove_link, bridge)
+            ending.callback(lambda: asyncio.run(remove_leftovers(settings)))
+            try:
+                asyncio.run(_start(settings, list(image_archives.values())))
+            except Exception as error:
+                log = settings.log.read_text(errors="replace") if settings.log.exists() else ""
+                raise AssertionError("\n".join([f"containerd: {error}", *log.splitlines()[-20:]])) from error
+            ending.callback(lambda: asyncio.run(_end(settings)))
+            yield RealContainerd(settings, f"/{name}")
 
     return make
 
@@ -245,7 +254,6 @@ async def _end(settings: ContainerdSettings) -> None:
         await runtime.remove_pod_sandbox(sandbox.id)
     await runtime.close()
     await Containerd(settings).stop()
-    await remove_leftovers(settings)
 
 
 def _busybox_image(reference: str, more: Mapping[str, bytes | Path]) -> bytes:

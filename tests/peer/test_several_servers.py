@@ -20,7 +20,7 @@ MERGE_PATCH = "application/merge-patch+json"
 CONFIGS = "/api/v1/namespaces/default/configmaps"
 ROUNDS = 40
 SERVICES = "/api/v1/namespaces/default/services"
-NARROW, EACH, TIMES = "10.96.0.0/27", 6, 4
+NARROW, EACH, TIMES = "10.126.96.0/27", 6, 4
 """A range of services in which servers that do not know of each other's choice soon choose the same."""
 NAMES = ("podling-1", "podling-2", "kubernetes")
 PAIRS = list(permutations(NAMES, 2))
