@@ -57,6 +57,7 @@ ASKED = [
 ]
 
 
+HOOK_FAILED, FALLBACK = "FailedPreStopHook", "LifecycleHTTPFallback"
 TOLD_WITHIN = 120
 """Seconds until containers have failed twice, on a machine with other work."""
 OF_KUBERNETES_ALONE = {"CgroupV1", "InvalidDiskCapacity", "MissingClusterDNS"}
@@ -334,6 +335,17 @@ def test_it_is_a_node_beside_one_of_podlings_kubelet(joined: Cluster, beside: st
     podling.kubectl("uncordon", "joined")
 
 
+def told_of(podling: Podling, awaited: set[tuple[str, str]]) -> list[dict[str, Any]]:
+    """All events, once there are some about these objects for these reasons."""
+    end = time.monotonic() + TOLD_WITHIN
+    while True:
+        events: list[dict[str, Any]] = podling.get("events")["items"]
+        missing = awaited - {(one["involvedObject"]["name"], one["reason"]) for one in events}
+        if not missing:
+            return events
+        assert time.monotonic() < end, missing
+
+
 def test_what_goes_wrong_is_told_in_the_same_words(joined: Cluster, beside: str) -> None:
     """Probes, hooks, images, volumes, configuration and admission: statuses and events of both kubelets, as
     far as both are at the same point."""
@@ -344,17 +356,13 @@ def test_what_goes_wrong_is_told_in_the_same_words(joined: Cluster, beside: str)
         for name, (spec, _) in told_alike.CASES.items()
         for whose, node in nodes.items()
     ]
+    for node in nodes.values():
+        podling.kubectl("cordon", node)
     podling.apply(*({"apiVersion": "v1", "kind": "Pod", **one} for one in pods))
     awaited = {
         (f"{name}-of-{whose}", reason) for name, (_, reason) in told_alike.CASES.items() for whose in nodes
     }
-    end = time.monotonic() + TOLD_WITHIN
-    while True:
-        events = podling.get("events")["items"]
-        missing = awaited - {(one["involvedObject"]["name"], one["reason"]) for one in events}
-        if not missing:
-            break
-        assert time.monotonic() < end, missing
+    events = told_of(podling, awaited | {(node, "NodeNotSchedulable") for node in nodes.values()})
     found = {one["metadata"]["name"]: one for one in podling.get("pods")["items"]}
     differences = [
         f"{name}: {difference}"
@@ -375,6 +383,20 @@ def test_what_goes_wrong_is_told_in_the_same_words(joined: Cluster, beside: str)
     assert {reason for _, reason, _ in of_nodes[0] - of_nodes[1]} <= OF_KUBERNETES_ALONE
     assert not of_nodes[1] - of_nodes[0]
     podling.kubectl("delete", "pods", "--all", "--grace-period=1", timeout=90)
+    fail = {name for name, fails in told_alike.AT_THE_END.items() if fails}
+    events = told_of(podling, {(f"{name}-of-{whose}", HOOK_FAILED) for name in fail for whose in nodes})
+    first, second = (
+        {
+            (one["involvedObject"]["name"].removesuffix(whose), one["type"], one["reason"], one["message"])
+            for one in events
+            if one["reason"] in (HOOK_FAILED, FALLBACK)
+            and one["involvedObject"]["name"].endswith(f"-{whose}")
+        }
+        for whose in nodes
+    )
+    assert first == second
+    for node in nodes.values():
+        podling.kubectl("uncordon", node)
 
 
 def test_a_kubelet_renews_its_certificate(cluster: Cluster) -> None:

@@ -5,7 +5,7 @@ compared: its status and its events, without what differs from pod to pod.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 BUSYBOX = "podling.test/busybox:1"
@@ -250,6 +250,13 @@ CASES: Mapping[str, tuple[dict[str, Any], str]] = {
         "Started",
     ),
     "long-message": (spec(app("yes x | head -c 10000 > /dev/termination-log; exit 1"), **NEVER), "Started"),
+    "pre-stop": (_hooked("preStop", **_run("false")), "Started"),
+    "pre-stop-slow": (_hooked("preStop", **_run("sleep", "100")), "Started"),
+    "pre-stop-http": (_hooked("preStop", httpGet={"port": 9090}), "Started"),
+    "pre-stop-tls": (
+        spec(app(SERVE, lifecycle={"preStop": {"httpGet": {"port": 8080, "scheme": "HTTPS"}}})),
+        "Started",
+    ),
     "memory": (
         spec(
             app("head -c 64m /dev/zero | tail > /dev/null", resources={"limits": {"memory": "16Mi"}}), **NEVER
@@ -258,6 +265,9 @@ CASES: Mapping[str, tuple[dict[str, Any], str]] = {
     ),
 }
 """By name: what the pod is, and the reason of the event after which it is looked at."""
+
+AT_THE_END = {"pre-stop": True, "pre-stop-slow": True, "pre-stop-http": True, "pre-stop-tls": False}
+"""Whether the hook fails when the pod is deleted."""
 
 _MASKS = [
     (re.compile(pattern), put)
@@ -293,7 +303,7 @@ def _state(state: Mapping[str, Any], name: str) -> Any:
     }
 
 
-def told(pod: Mapping[str, Any], events: list[Mapping[str, Any]]) -> dict[str, Any]:
+def told(pod: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What a kubelet told of it; `events` are of all pods."""
     name, status = pod["metadata"]["name"], pod["status"]
     said = {

@@ -106,7 +106,7 @@ class Kubelet:
             self._cgroups.set_up(limits_of_node(whole, reserved(config)))
         except OSError as error:
             log.warning("the cgroups of all pods are not limited: %s", error)
-            text = f'Failed to update Node Allocatable Limits ["kubepods"]: {error}'
+            text = f'Failed to update Node Allocatable Limits ["{config.cgroup_root.strip("/")}"]: {error}'
             self._events.warning(self._reporter.host, "FailedNodeAllocatableEnforcement", text)
         else:
             text = "Updated Node Allocatable limit across pods"

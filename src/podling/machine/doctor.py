@@ -30,7 +30,7 @@ BINARIES = {
 }
 """Program → the Debian and Ubuntu package that has it."""
 
-CNI_PLUGINS = ("ptp", "host-local", "loopback", "portmap", "bandwidth")
+CNI_PLUGINS = ("ptp", "host-local", "loopback", "portmap", "bandwidth", "tuning")
 CNI_PACKAGE = "containernetworking-plugins"
 
 CAPABILITIES = {12: "CAP_NET_ADMIN", 18: "CAP_SYS_CHROOT", 19: "CAP_SYS_PTRACE", 21: "CAP_SYS_ADMIN"}

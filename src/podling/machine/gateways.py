@@ -7,11 +7,11 @@ given once more, to be used at once.
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from podling.process.netlink import ACK, CREATE, REQUEST, answers, attribute, send
@@ -44,9 +44,12 @@ def open_gateways(gateway: str) -> None:
         at_once = attribute(_FLAGS, struct.pack("=I", _AT_ONCE))
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as kernel:
             kernel.bind((0, 0))
-            # It may have been found free meanwhile, or have gone with its pod.
-            with suppress(OSError):
+            try:
                 send(kernel, _DELETE_ADDRESS, REQUEST | ACK, own)
                 list(answers(kernel))
-            send(kernel, _NEW_ADDRESS, REQUEST | ACK | CREATE, own + at_once)
-            list(answers(kernel))
+                send(kernel, _NEW_ADDRESS, REQUEST | ACK | CREATE, own + at_once)
+                list(answers(kernel))
+            except OSError as error:
+                # A link that has gone with its pod since keeps no other from being opened.
+                if error.errno not in (errno.ENODEV, errno.EADDRNOTAVAIL):
+                    raise

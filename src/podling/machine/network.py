@@ -25,6 +25,8 @@ SERVICES_FILE, NODES_FILE, ADDRESSES_FILE = "services", "nodes", "own-addresses"
 ROUTE_PROTOCOL = "112"
 """Of podling's routes, by which they are told from others."""
 
+_TOLD = 0x40000
+"""RTF_ADDRCONF."""
 _EVERYWHERE = ("0.0.0.0/0", "::/0")
 _AT_ONCE = (
     # `tuning` has to follow a plugin that made something.
@@ -119,14 +121,20 @@ def has_ipv6(root: Path = Path("/")) -> bool:
     return setting.exists() and setting.read_text().strip() == "0"
 
 
+def heard_routers(route_table: str) -> set[str]:
+    """The links with a route that a router has told of, by the text of /proc/net/ipv6_route."""
+    routes = (line.split() for line in route_table.splitlines())
+    return {link for *_, flags, link in routes if int(flags, 16) & _TOLD}
+
+
 def lead_on(subnets: str, root: Path = Path("/")) -> None:
     """Have this machine lead on what others send through it to pods, as CNI plugins do once there is one."""
     settings = root / "proc/sys/net"
     if ":" in subnets:
-        # A machine that leads on believes no router's word on its own routes, which it may have from there,
-        # unless it is told to all the same.
-        for setting in (settings / "ipv6/conf").glob("*/accept_ra"):
-            _turn(setting, "1", "2")
+        # A machine that leads on believes no router's word on its own routes, unless it is told to all the
+        # same: on the links where it has heard one, and on no other, since a pod is no router.
+        for link in heard_routers((root / "proc/net/ipv6_route").read_text()):
+            _turn(settings / "ipv6/conf" / link / "accept_ra", "1", "2")
         _turn(settings / "ipv6/conf/all/forwarding", "0", "1")
     _turn(settings / "ipv4/ip_forward", "0", "1")
 

@@ -51,19 +51,32 @@ def proc(root: Path, **settings: str) -> dict[str, Path]:
     return files
 
 
-def test_a_machine_that_leads_on_still_believes_its_router(tmp_path: Path) -> None:
-    """It would lose its own default route of IPv6 otherwise."""
+HEARD = f"""\
+{"0" * 32} 00 {"0" * 32} 00 fe80{"0" * 27}1 00000400 00000001 00000000 00450003 eth0
+fe80{"0" * 28} 40 {"0" * 32} 00 {"0" * 32} 00000100 00000001 00000000 00000001 eth1
+{"0" * 32} 00 {"0" * 32} 00 fd00{"0" * 27}1 00000400 00000001 00000000 00000003 eth1
+fd00{"0" * 28} 40 {"0" * 32} 00 {"0" * 32} 00000100 00000001 00000000 004c0001 eth2
+"""
+"""eth0 has its default route from a router, eth2 its prefix; those of eth1 were set by hand."""
+
+
+def test_a_machine_that_leads_on_still_believes_its_router_and_nobody_else(tmp_path: Path) -> None:
+    """It would lose its own default route of IPv6 otherwise, or have it from a pod."""
+    (tmp_path / "proc/net").mkdir(parents=True)
+    (tmp_path / "proc/net/ipv6_route").write_text(HEARD)
     files = proc(
         tmp_path,
         ipv4__ip_forward="0",
         ipv6__conf__all__forwarding="0",
         ipv6__conf__eth0__accept_ra="1",
-        ipv6__conf__eth1__accept_ra="0",
+        ipv6__conf__eth1__accept_ra="1",
+        ipv6__conf__eth2__accept_ra="0",
+        ipv6__conf__default__accept_ra="1",
     )
     lead_on("10.64.3.0/24", tmp_path)
-    assert [file.read_text().strip() for file in files.values()] == ["1", "0", "1", "0"]
+    assert [file.read_text().strip() for file in files.values()] == ["1", "0", "1", "1", "0", "1"]
     lead_on("10.64.3.0/24,fd70::/64", tmp_path)
-    assert [file.read_text().strip() for file in files.values()] == ["1", "1", "2", "0"]
+    assert [file.read_text().strip() for file in files.values()] == ["1", "1", "2", "1", "0", "1"]
 
 
 @pytest.mark.parametrize(("setting", "has"), [("0", True), ("1", False)])

@@ -61,7 +61,7 @@ async def run_hook(runtime: Runtime, handler: LifecycleHandler, target: Target, 
             except HttpFailure as failure:
                 if not failure.is_plain:
                     raise
-                headers.pop("Authorization", None)
+                headers.popall("Authorization", None)
                 await http_get(url.with_scheme("http").with_port(url.port), headers, None)
         except (ProbeError, HttpFailure) as error:
             raise HookError(str(error)) from error

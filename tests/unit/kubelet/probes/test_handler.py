@@ -21,7 +21,7 @@ HOST = "127.0.0.1"
 
 
 async def tell(port: int | str, *ports: ContainerPort, scheme: str = "HTTP") -> None:
-    secret = [HTTPHeader(name="Authorization", value="secret")]
+    secret = [HTTPHeader(name="Authorization", value="secret")] * 2
     action = HTTPGetAction(port=port, path="/stopping", scheme=scheme, http_headers=secret)
     hook = LifecycleHandler(http_get=action)
     target = Target(Container(name="c", ports=list(ports)), "id", HOST)
