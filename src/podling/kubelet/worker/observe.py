@@ -309,15 +309,29 @@ class PodRecord:
             self._containers[id_] = _exited(container, exit_)
         return True
 
-    def out_of_memory(self, container_id: str) -> None:
-        """Record an OOM event whose victim was a process of this container."""
+    def out_of_memory(self, container_id: str) -> bool:
+        """Record an OOM event whose victim was a process of this container. True if it is the reason of an
+        exit that is known already."""
         self._out_of_memory.add(container_id)
         self._spared.discard(container_id)
+        return self._is_reason_of_exit(container_id)
 
-    def spared(self, container_id: str) -> None:
-        """Record an OOM event of the pod's cgroup whose victim was in another container."""
+    def spared(self, container_id: str) -> bool:
+        """Record an OOM event of the pod's cgroup whose victim was in another container. True if it is the
+        reason of an exit that is known already."""
         if container_id not in self._out_of_memory:
             self._spared.add(container_id)
+        return self._is_reason_of_exit(container_id)
+
+    def _is_reason_of_exit(self, container_id: str) -> bool:
+        """The runtime tells of an exit and of its reason in no order."""
+        exit_ = self._exits.get(container_id)
+        if exit_ is None or exit_.out_of_memory or exit_.code != KILLED:
+            return False
+        self._exits[container_id] = replace(exit_, out_of_memory=True)
+        if container := self._containers.get(container_id):
+            self._containers[container_id] = replace(container, reason=OOM_KILLED)
+        return True
 
     def _was_spared(self, container_id: str, exit_code: int) -> bool:
         """False if the container itself exited with 137 (SIGKILL): it may be the next OOM victim."""

@@ -175,10 +175,10 @@ class PodWorker:
         if event.kind is EventKind.OOM:
             # cgroup v1 tells everyone in a pod that has reached its limit; only the victim's own cgroup
             # counts a kill.
-            if self._node.cgroups.oom_kills(self.pod, event.container_id) == 0:
-                self.record.spared(event.container_id)
-            else:
-                self.record.out_of_memory(event.container_id)
+            was_spared = self._node.cgroups.oom_kills(self.pod, event.container_id) == 0
+            record = self.record.spared if was_spared else self.record.out_of_memory
+            if record(event.container_id):
+                self._wake.set()
         elif event.kind is EventKind.EXITED and self.record.exited(
             event.container_id, event.exit_code, event.finished_at, self._node.clock.now()
         ):

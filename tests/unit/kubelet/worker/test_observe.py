@@ -1,5 +1,6 @@
 """What a worker knows: exits are facts, answers may be late, and nothing goes backwards."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -68,6 +69,19 @@ def test_one_that_was_spared_may_be_killed_for_memory_later() -> None:
     known.spared("c")
     known.exited("c", 1, NANOSECONDS, NOW)
     assert known.observed().containers[0].reason == "OOMKilled"
+
+
+@pytest.mark.parametrize(("code", "reason"), [(0, ""), (137, "OOMKilled")])
+@pytest.mark.parametrize("tell", [PodRecord.out_of_memory, PodRecord.spared])
+def test_a_kill_for_memory_may_be_told_after_the_exit(
+    tell: Callable[[PodRecord, str], bool], code: int, reason: str
+) -> None:
+    known = record()
+    known.put_container(RUNNING)
+    known.exited("c", code, NANOSECONDS, NOW)
+    assert tell(known, "c") == bool(reason)
+    assert not tell(known, "c")
+    assert known.observed().containers[0].reason == reason
 
 
 def test_the_exit_of_a_sandbox_makes_it_unusable_and_it_stays_so() -> None:
