@@ -80,7 +80,7 @@ async def _followed(cluster: Cluster, pod: Pod, name: str, recording: Unrecorded
     restored = TerminalLog().restored if spec.tty else bytes
     async for printed in cluster.follow(pod.metadata.namespace, pod.metadata.name, name):
         piece = restored(printed)
-        terminal.write(session.STDOUT, piece[shown:])
         recording.shown(piece[shown:])
+        terminal.write(session.STDOUT, piece[shown:])
         shown = max(0, shown - len(piece))
     return (await until_over(cluster, pod, name)).exit_code

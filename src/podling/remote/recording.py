@@ -27,7 +27,8 @@ class Unrecorded:
     """Keeps nothing."""
 
     def shown(self, data: bytes, *, raw: bool = False) -> None:
-        """What was written to the terminal; `raw` if that did not begin lines at their first column."""
+        """What goes to the terminal next, so that whatever was seen is kept; `raw` if a line feed in it leads
+        to no first column."""
 
     def typed(self, data: bytes) -> None: ...
 

@@ -82,8 +82,8 @@ class _Shown:
     def _write(self, descriptor: int, piece: bytes) -> None:
         self.count += len(piece)
         self.last = (self.last + piece)[-LAST:]
-        terminal.write(descriptor, piece)
         self._recording.shown(piece, raw=self._raw)
+        terminal.write(descriptor, piece)
 
 
 async def _typed(command: Command, recording: Unrecorded, has_begun: asyncio.Event, passes_end: bool) -> None:

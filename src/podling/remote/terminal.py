@@ -74,6 +74,6 @@ class Narrator:
         self._shown = ""
 
     def _write(self, text: str) -> None:
+        self.recording.shown(text.encode())
         sys.stderr.write(text)
         sys.stderr.flush()
-        self.recording.shown(text.encode())

@@ -77,3 +77,26 @@ async def test_a_terminal_is_as_before_when_the_network_is_lost_and_when_the_com
         end(ends[1], running)
     assert termios.tcgetattr(typed) == before
     assert running.cancelled() or running.result().ended is None
+
+
+async def test_what_was_seen_is_recorded_also_when_the_program_is_killed_at_once(
+    typed: int, ends: tuple[Session, Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+
+    class Recorded(Unrecorded):
+        def shown(self, data: bytes, *, raw: bool = False) -> None:
+            events.append("recorded")
+
+    async def printed() -> bytes:
+        return b"hello"
+
+    def seen(descriptor: int, data: bytes) -> None:
+        events.append("seen")
+        ends[1].close()
+
+    monkeypatch.setattr("podling.remote.terminal.write", seen)
+    command = Command(ends[0], Headers(), Wanted(stdin=True, stderr=False, tty=True))
+    async with asyncio.timeout(20):
+        await session.converse(command, raw=True, recording=Recorded(), log=printed)
+    assert events == ["recorded", "seen"]
