@@ -44,6 +44,12 @@ def note(data_dir: Path) -> None:
             print(data_dir.resolve(), file=file)
 
 
+def running() -> list[Instance]:
+    """Podlings of all runs that have something on the machine."""
+    noted = [line for run in RUNS.glob("*") for line in run.read_text().splitlines()]
+    return [up for up in map(Instance.at, map(Path, dict.fromkeys(noted))) if up.run_dir.exists()]
+
+
 def clear_own() -> None:
     """At the end of this run."""
     _clear(RUNS / str(os.getpid()))

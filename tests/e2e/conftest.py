@@ -107,6 +107,12 @@ def run(command: list[str], *, check: bool = True, **options: Any) -> Completed:
     return done
 
 
+def chosen(instance: Instance) -> set[str]:
+    """The subnets of its pods and services."""
+    kept = instance.choices()
+    return {kept.subnet, *kept.service_range.split(",")} if kept else set()
+
+
 def traces(instance: Instance) -> list[str]:
     """What a podling has on the machine beyond its data directory: nothing, once it is down."""
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
@@ -125,8 +131,8 @@ def traces(instance: Instance) -> list[str]:
             found.append(f"{process.parent.name}: {line}")
     tables = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True, check=False).stdout
     found += [line for line in tables.splitlines() if instance.identity in line]
-    kept = instance.choices()
-    subnets = {kept.subnet, *kept.service_range.split(",")} if kept else set()
+    # What was this podling's to choose is another's once it is down.
+    subnets = chosen(instance).difference(*(chosen(up) for up in leftovers.running() if up != instance))
     for version in ("-4", "-6"):
         routes = run(["ip", version, "route", "show", "table", "all"]).stdout.splitlines()
         found += [line for line in routes if subnets & {*line.split()}]

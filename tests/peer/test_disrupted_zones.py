@@ -61,7 +61,7 @@ def unknown(name: str) -> Step:
 
 
 def stays(name: str) -> Step:
-    """Its pods are not evicted any more."""
+    """Its pods are not evicted any more: Kubernetes takes the taints off one node after another."""
     return lambda asking, ns: until(lambda: EXECUTES not in taints(taken(asking, ns, name)))
 
 
@@ -96,7 +96,7 @@ STORIES: dict[str, Sequence[Step]] = {
         lost("a"),
         waiting,
         waiting,
-        together(nobody_lives, unknown("b"), stays("a")),
+        together(nobody_lives, unknown("b"), stays("a"), stays("b")),
         together(speaks("b"), lost("a")),
     ],
 }

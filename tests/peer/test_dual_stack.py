@@ -137,8 +137,8 @@ def kept() -> list[Ask]:
         Ask("DELETE", f"{SERVICES}/a"),
     ]
     # When a second address that somebody chose comes later, Kubernetes has no IPAddress of it until a
-    # controller has noticed; here it comes with the address.
-    return [ask for step in steps for ask in (step, *(looks[:1] if step is steps[3] else looks))]
+    # controller has noticed, and has it until one has noticed that it went; here they come and go together.
+    return [ask for index, step in enumerate(steps) for ask in (step, *(looks if index < 3 else looks[:1]))]
 
 
 COMPARED = [

@@ -227,14 +227,21 @@ async def until_last(said: aiohttp.ClientResponse, sample: Sample) -> list[Any]:
 
 def ours(lines: Sequence[str], sample: Sample) -> list[Any]:
     """The events of the objects written here. Other bookmarks than that after the first events come as it
-    suits the server, and nothing of the object in that one means anything."""
+    suits the server, and nothing of the object in that one means anything. The columns of a table come with
+    the first event, which may be of another's object."""
     found = []
+    columns = None
     for line in lines:
         event = json.loads(line)
+        is_table = event["object"]["kind"] == "Table"
+        if is_table:
+            columns = event["object"]["columnDefinitions"] or columns
         if event["type"] == "BOOKMARK":
             if "initial-events-end" in line:
                 found.append({"type": "BOOKMARK", "kind": event["object"]["kind"]})
         elif sample.resource.namespaced or any(f'"{sample.called(letter)}"' in line for letter in "wxyz"):
+            if is_table:
+                event["object"]["columnDefinitions"], columns = columns, None
             found.append(event)
     return found
 
