@@ -580,6 +580,30 @@ def test_a_session_ends_with_its_user(cluster: Cluster, screen: Callable[..., Sc
     cluster.wait_for(ENDED, "left", "mine")
 
 
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_session_ends_with_its_user_before_it_has_begun(cluster: Cluster, sent: signal.Signals) -> None:
+    """--end-with-session: whoever leaves while the container is made leaves none."""
+    pod = f"hasty-{sent.name.lower()}"
+    cluster.make_pod(pod)
+    watch = ["get", "pod", pod, "--watch", "-o", "jsonpath={.spec.ephemeralContainers[*].name}{'.'}"]
+    command = ["kubectl", "--kubeconfig", str(cluster.kubeconfig), "-n", NAMESPACE, *watch]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        assert watching.stdout.read(1) == "."
+        session = subprocess.Popen(
+            cluster.command(pod, "-c", "mine", "--target=app", "--end-with-session", "--", "sleep", "3600"),
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert watching.stdout.read(1) == "m"
+        session.send_signal(sent)
+        _, told = session.communicate(timeout=60)
+        watching.kill()
+    assert session.returncode == 128 + sent, told
+    cluster.wait_for(ENDED, pod, "mine")
+
+
 def test_a_session_that_nobody_uses_ends(cluster: Cluster, screen: Callable[..., Screen]) -> None:
     """--idle-timeout: told on its terminal, also while a program runs in it."""
     cluster.make_pod("idle")

@@ -172,7 +172,8 @@ def _in_loop(work: Awaitable[int]) -> int:
     """Run to the end and return what it returns; a signal that ends programs cancels it first, so that it
     leaves the terminal as it was."""
     import asyncio
-    import signal
+
+    from podling.process.early import ENDING, release_signals
 
     async def watched() -> int:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -184,14 +185,15 @@ def _in_loop(work: Awaitable[int]) -> int:
             ended_by = number
             task.cancel()
 
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in ENDING:
             loop.add_signal_handler(number, end, number)
+        release_signals()
         try:
             return await work
         except asyncio.CancelledError:
             return 128 + ended_by
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            for number in ENDING:
                 loop.remove_signal_handler(number)
 
     return asyncio.run(watched())

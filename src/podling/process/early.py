@@ -4,6 +4,7 @@ needs one. Until then asyncio is not imported, and what is waited for is waited 
 
 from __future__ import annotations
 
+import signal
 import sys
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -11,6 +12,9 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end programs."""
+_held: set[int] = set()
 
 
 def is_in_loop() -> bool:
@@ -41,6 +45,18 @@ def within(seconds: float) -> AbstractAsyncContextManager[object]:
     import asyncio
 
     return asyncio.timeout(seconds)
+
+
+def hold_signals() -> None:
+    """Without a loop, have those that end programs wait until `release_signals`, once whoever answers to them
+    is there: what was begun is to be ended as well."""
+    if not is_in_loop():
+        _held.update({*ENDING} - signal.pthread_sigmask(signal.SIG_BLOCK, ENDING))
+
+
+def release_signals() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _held)
+    _held.clear()
 
 
 def run(work: Coroutine[Any, Any, T], in_loop: Callable[[Awaitable[T]], T]) -> T:

@@ -22,6 +22,7 @@ from podling.debug.profiles import Rights
 from podling.debug.progress import may_be_joined
 from podling.debug.wrapping import may_look, target_id, wrapped
 from podling.model.types.pod import Pod
+from podling.process.early import hold_signals
 from podling.remote.pods import Cluster
 from podling.remote.terminal import Narrator
 
@@ -82,7 +83,9 @@ async def added(cluster: Cluster, pod: Pod, container: Mapping[str, Any]) -> Pod
     """The pod with one more container, once the server would take it. Raises StatusError, OSError."""
     # What admission refuses shall not be tried on the pod.
     await cluster.add_container(pod.metadata.namespace, pod.metadata.name, container, dry_run=True)
-    return await cluster.add_container(pod.metadata.namespace, pod.metadata.name, container)
+    there = await cluster.add_container(pod.metadata.namespace, pod.metadata.name, container)
+    hold_signals()
+    return there
 
 
 async def rights(cluster: Cluster, request: Request, pod: Pod, narrator: Narrator) -> Rights:

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 
 from podling.debug.container import WishError, all_containers
-from podling.debug.progress import NoContainer, TooLate
+from podling.debug.progress import NoContainer, Over, TooLate
 from podling.debug.sessions import sessions
 from podling.debug.wrapping import ENDS_ALL
 from podling.model.errors import StatusError
@@ -14,11 +14,13 @@ from podling.model.types.pod import Pod
 from podling.remote.pods import Cluster
 from podling.remote.streams import Wanted
 from podling.remote.terminal import Narrator
-from podling.remote.waiting import until_over
+from podling.remote.waiting import until_over, until_running
 from podling.streaming.wire import Disconnected
 
 SECONDS = 3.0
 """Within which a container ends after each attempt."""
+STARTS = 10.0
+"""Seconds in which one that is to be ended must have begun: nothing reaches it before."""
 INTERRUPT, END = b"\x03", b"\x04"
 
 
@@ -35,7 +37,9 @@ async def stop_session(cluster: Cluster, pod: Pod, name: str, narrator: Narrator
 
 
 async def stop(cluster: Cluster, pod: Pod, name: str) -> None:
-    """Raises NoContainer if it does not end, OSError."""
+    """Raises NoContainer if it does not begin or end, OSError."""
+    if isinstance(await until_running(cluster, pod, name, Narrator(quiet=True), STARTS), Over):
+        return
     spec = next(container for container in all_containers(pod) if container.name == name)
     for attempt in (_typed, _killed, _typed):
         if attempt is _typed and not spec.stdin:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Awaitable, Coroutine
 from typing import Any
 
 import pytest
 
-from podling.process.early import event_loop, is_in_loop, run, within
+from podling.process.early import (
+    event_loop,
+    hold_signals,
+    is_in_loop,
+    release_signals,
+    run,
+    within,
+)
 
 
 def ran(work: Coroutine[Any, Any, Any]) -> Any:
@@ -76,3 +85,24 @@ def test_in_the_loop_it_can_be_cancelled_and_has_its_time() -> None:
     with pytest.raises(asyncio.CancelledError):
         ran(work())
     assert said == ["too late", "cancelled"]
+
+
+def test_a_signal_before_the_loop_is_answered_in_it() -> None:
+    """Whoever has begun something can end it."""
+    told: list[int] = []
+
+    async def work() -> list[int]:
+        hold_signals()
+        os.kill(os.getpid(), signal.SIGTERM)
+        await event_loop()
+        before = [*told]
+        come = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, come.set)
+        release_signals()
+        await asyncio.wait_for(come.wait(), 20)
+        told.append(signal.SIGTERM)
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
+        return before
+
+    assert (ran(work()), told) == ([], [signal.SIGTERM])
+    assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())
