@@ -40,6 +40,24 @@ def kubernetes(
     host: str = HOST,
     port: int = 0,
 ) -> Iterator[Server]:
+    """Kubernetes' API server while the block runs: see `kubernetes_process`."""
+    with kubernetes_process(
+        programs, directory, *flags, durable=durable, ready=ready, etcd_url=etcd_url, host=host, port=port
+    ) as (server, _):
+        yield server
+
+
+@contextmanager
+def kubernetes_process(
+    programs: Path,
+    directory: Path,
+    *flags: str,
+    durable: bool = False,
+    ready: str = "/readyz",
+    etcd_url: str = "",
+    host: str = HOST,
+    port: int = 0,
+) -> Iterator[tuple[Server, subprocess.Popen[bytes]]]:
     """Kubernetes' API server while the block runs. It keeps everything in `directory`. `durable`: nothing
     that it acknowledged is lost if the machine fails, which tests do not wait for. `ready`: what is asked
     until it answers 200. `etcd_url`: an etcd that runs already, in place of one of its own. It listens on
@@ -56,7 +74,7 @@ def kubernetes(
         command = [str(programs / "kube-apiserver"), *usual, *flags]
         with running(command, log) as process:
             until_ready(server, process, log, ready)
-            yield server
+            yield server, process
 
 
 @contextmanager

@@ -56,6 +56,8 @@ class ServerOptions(msgspec.Struct, frozen=True):
     etcd: EtcdOptions = EtcdOptions()
     shutdown_delay: float = 0.0
     """Seconds that it goes on to answer when it was told to stop and is not ready any more."""
+    sends_retry_after: bool = False
+    """See `ServerSettings`."""
 
 
 def run(options: ServerOptions, report: Report) -> None:
@@ -90,6 +92,7 @@ def run(options: ServerOptions, report: Report) -> None:
                     encryption=options.encryption,
                     showing=options.showing,
                     etcd=options.etcd,
+                    sends_retry_after=options.sends_retry_after,
                 )
             async with control_plane(settings, clock) as plane, asyncio.TaskGroup() as tasks:
                 if plane.leases is not None:

@@ -119,6 +119,8 @@ class ServerSettings(msgspec.Struct, frozen=True):
     """Whether scheduler and controllers run in this process, and what kubelets measure is served."""
     enforces_policies: bool = False
     """Whether its node enforces network policies."""
+    sends_retry_after: bool = False
+    """Whether it listens, as it ends, until what was asked is answered, and refuses what comes meanwhile."""
 
 
 def server_settings(
@@ -287,7 +289,7 @@ async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator
         authorities = [one for one in (settings.ca, settings.showing.client_ca, proxy_ca) if one is not None]
         tls = _tls(settings, authorities)
         descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        connections = Connections(limits_for(descriptors))
+        connections = Connections(limits_for(descriptors), refuses=settings.sends_retry_after)
         for host in settings.hosts:
             listens = listening(
                 server.handle, host, settings.port, tls, end_streams=server.close, connections=connections

@@ -32,6 +32,15 @@ from podling.model.gates import Gates
     metavar="DURATION",
     help="How long it goes on to answer when it was told to end: meanwhile clients are led to other servers.",
 )
+@click.option(
+    "--shutdown-send-retry-after",
+    "sends_retry_after",
+    type=click.BOOL,
+    metavar="true|false",
+    default=False,
+    show_default=True,
+    help="Listen, at the end, until all requests are answered; who comes meanwhile is refused for 5 s (429).",
+)
 @options.service_range
 @options.gates
 @options.authorization
@@ -47,6 +56,7 @@ def apiserver(
     port: int,
     address: str,
     delay: float,
+    sends_retry_after: bool,
     service_range: str,
     kubelet_ca: Path | None,
     gates: Gates,
@@ -92,6 +102,7 @@ def apiserver(
         ServingOptions(**showing),
         EtcdOptions(**etcd),
         delay,
+        sends_retry_after,
     )
     with exit_on_start_error():
         run(chosen, click.echo)

@@ -59,6 +59,8 @@ them with long ones."""
 TOO_LARGE = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
 TOO_MANY = "Too many headers received"
 """aiohttp's message for a request with more than MOST_HEADERS."""
+LONGEST_ANSWER = 30.0
+"""Seconds that answers under way have when the server ends: as long as a webhook may take at most."""
 LINGER = 0.5
 """Seconds a client that is still sending has to read its answer before the connection is closed, as in Go."""
 RESERVED = 1024
@@ -119,6 +121,7 @@ class Connection(web.RequestHandler):
         "certificate",
         "handshake",
         "is_ascii",
+        "is_streaming",
     )
 
     def __init__(self, everyone: Connections, address: str, server: web.Server, **options: Any) -> None:
@@ -137,6 +140,8 @@ class Connection(web.RequestHandler):
         self.certificate: Certificate | None = None
         self.is_ascii = True
         """Whether all that has come is ASCII, as all headers are then."""
+        self.is_streaming = False
+        """Whether the answer in progress is one that may go on for long."""
         self.handshake: asyncio.Task[None] | None = None
 
     @property
@@ -207,6 +212,24 @@ class Connection(web.RequestHandler):
         # aiohttp asks for it, too, when somebody reads a body.
         if not self._waits:
             super()._resume_transport_reading()
+
+    def stream(self) -> None:
+        """The answer in progress may go on for long: whoever waits for whole answers does not wait for it."""
+        self.is_streaming = True
+        waiter, self._handler_waiter = self._handler_waiter, None
+        if waiter is not None:
+            waiter.set_result(None)
+
+    async def answered(self) -> None:
+        """Returns once the request in progress, if there is one, has been answered, or streams."""
+        if not self._request_in_progress or self.is_streaming:
+            return
+        # aiohttp tells it, as it does for its own shutdown, during which it would read no body any more.
+        self._handler_waiter = self._loop.create_future()
+        try:
+            await self._handler_waiter
+        finally:
+            self._handler_waiter = None
 
     def end(self) -> None:
         if self.transport is None and self.handshake is not None:
@@ -285,16 +308,46 @@ def head_size(message: RawRequestMessage) -> int:
 
 
 class Connections:
-    """All connections of an API server, on all addresses it listens on."""
+    """All connections of an API server, on all addresses it listens on. `refuses`: as the server ends, it
+    listens while answers are under way, to send whoever comes meanwhile to another server."""
 
-    def __init__(self, limits: Limits = LIMITS) -> None:
+    def __init__(self, limits: Limits = LIMITS, *, refuses: bool = False) -> None:
         self.limits = limits
+        self.refuses = refuses
+        self.is_ending = False
         self.heads = 0
+        self._accepting: dict[socket.socket, asyncio.Task[None]] = {}
         self._open: dict[Connection, None] = {}
         """Oldest first."""
         self._of: Counter[str] = Counter()
         self._room = asyncio.Event()
         self._taking_turns: deque[Connection] = deque()
+
+    def listen(self, listener: socket.socket, accepting: asyncio.Task[None]) -> None:
+        """`accepting` runs `accept` for `listener`; both are ended by `drain`."""
+        self._accepting[listener] = accepting
+
+    async def drain(self) -> None:
+        """Take no new connections, end those without a request, and return when what was asked has been
+        answered, after LONGEST_ANSWER seconds at most. Streams go on."""
+        if self.is_ending:
+            return
+        self.is_ending = True
+        if not self.refuses:
+            self._stop_listening()
+            for connection in tuple(self._open):
+                # A handshake ends with its `accept`.
+                if connection.idle and connection.handshake is None:
+                    connection.end()
+        for _ in range(BEGINNING):
+            await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(LONGEST_ANSWER), asyncio.TaskGroup() as answers:
+                for connection in self._open:
+                    answers.create_task(connection.answered())
+        except TimeoutError:
+            log.warning("the server ends although requests were not answered for %g seconds", LONGEST_ANSWER)
+        self._stop_listening()
 
     async def accept(
         self, listener: socket.socket, tls: ssl.SSLContext | None, server: web.Server, **options: Any
@@ -337,6 +390,11 @@ class Connections:
             if not self._of[connection.address]:
                 del self._of[connection.address]
             self._room.set()
+
+    def _stop_listening(self) -> None:
+        for listener, accepting in self._accepting.items():
+            accepting.cancel()
+            listener.close()
 
     def take_turn(self, connection: Connection) -> None:
         """Let a connection that has sent a piece of a long head, or one of many pieces, go on when it is its

@@ -43,7 +43,12 @@ SENDING = 40e-6
 """Seconds of CPU that it takes to wake one stream's task and write a small frame."""
 LONGEST_REST = 0.1
 SHUTDOWN_GRACE = 5.0
-"""Seconds that answers in progress have to finish before their connections are closed."""
+"""Seconds that streams have to finish before their connections are closed."""
+NEVER_REFUSED = ("/readyz", "/livez", "/healthz", "/metrics")
+"""The beginnings of paths that a server answers until it ends, as kube-apiserver does."""
+TRY_ANOTHER = "The apiserver is shutting down, please try again later.\n"
+RETRY_AFTER = 5
+"""Seconds."""
 
 
 def tls_context(
@@ -85,7 +90,9 @@ async def listening(
     connections = connections or Connections()
     limits = connections.limits
     server = web.Server(
-        _Server(handle, limits.body_seconds).serve, handler_cancellation=True, request_factory=http_request
+        _Server(handle, limits.body_seconds, connections).serve,
+        handler_cancellation=True,
+        request_factory=http_request,
     )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family, backlog=1024) as listener:
@@ -106,20 +113,21 @@ async def listening(
                     lingering_time=LINGER,
                 )
             )
+            connections.listen(listener, accepting)
             try:
                 yield listener.getsockname()[1]
             finally:
-                accepting.cancel()
-                listener.close()
                 end_streams()
+                await connections.drain()
                 server.pre_shutdown()
                 await server.shutdown(SHUTDOWN_GRACE)
 
 
 class _Server:
-    def __init__(self, handle: Handle, body_seconds: float) -> None:
+    def __init__(self, handle: Handle, body_seconds: float, connections: Connections) -> None:
         self._handle = handle
         self._body_seconds = body_seconds
+        self._connections = connections
         self._streams = 0
 
     async def serve(self, arrived: web.BaseRequest) -> web.StreamResponse:
@@ -128,14 +136,21 @@ class _Server:
             return web.Response()
         connection = cast(Connection, arrived.protocol)
         certificate, address = connection.certificate, connection.address
+        connection.is_streaming = False
         is_ascii = connection.is_ascii
         request = read_request(arrived, self._body_seconds, certificate, address, is_ascii=is_ascii)
         if request is None:
             return not_http()
+        everyone = self._connections
+        if everyone.is_ending and everyone.refuses and not request.path.startswith(NEVER_REFUSED):
+            if arrived.can_read_body and not await discarded(arrived):
+                connection.leave_unread()
+            return try_another()
         response = await self._handle(request)
         body = response.body
         # Of the usual answer this is all that is asked of it: `AsyncGenerator` is asked for slowly.
         if not isinstance(body, bytes) and isinstance(body, AsyncGenerator):
+            connection.stream()
             # Before it ends the body may be on its way to whoever answers.
             answer = await self._stream(arrived, response, body)
             if arrived.can_read_body and not await discarded(arrived):
@@ -145,10 +160,11 @@ class _Server:
         if is_unread := request.read is not None and arrived.can_read_body and not await discarded(arrived):
             response.headers["Connection"] = "close"
         if not isinstance(body, bytes):
+            connection.stream()
             return await body.run(arrived)
         if is_unread:
             connection.leave_unread()
-        closing = not arrived.keep_alive or "Connection" in response.headers
+        closing = not arrived.keep_alive or "Connection" in response.headers or everyone.is_ending
         if arrived.method == "HEAD" or arrived.version != HttpVersion11 or closing:
             response.headers["Content-Type"] = response.content_type
             whole = web.Response(status=response.status, headers=response.headers, body=body)
@@ -186,6 +202,14 @@ class _Server:
         finally:
             self._streams -= 1
         return answer
+
+
+def try_another() -> web.Response:
+    """What somebody is answered who asks while the server ends, in kube-apiserver's words."""
+    headers = {"Connection": "close", "Retry-After": str(RETRY_AFTER), "X-Content-Type-Options": "nosniff"}
+    answer = web.Response(status=429, text=TRY_ANOTHER, headers=headers)
+    answer.force_close()
+    return answer
 
 
 def write_delay(piece: bytes, streams: int) -> float:
