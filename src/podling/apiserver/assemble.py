@@ -61,6 +61,7 @@ from podling.model.types.flowcontrol import FlowSchema, PriorityLevelConfigurati
 from podling.model.types.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from podling.storage.interface import Storage
 from podling.watch.cache import WINDOW, ResourceCache
+from podling.watch.forgetting import Forgetting
 
 BOOKMARK_SECONDS = 60.0
 LOOPBACK = "127.0.0.1:6443"
@@ -114,6 +115,7 @@ class ApiServer:
         self._webhooks = webhooks
         self._changed = changed
         self._measures = measures
+        self._forgetting = Forgetting(caches.values())
         self._bookmarks: asyncio.TimerHandle | None = None
 
     @classmethod
@@ -290,6 +292,7 @@ class ApiServer:
     def _bookmark(self) -> None:
         for cache in self._caches.values():
             cache.bookmark()
+        self._forgetting.tick(max(cache.revision for cache in self._caches.values()))
         self._bookmarks = asyncio.get_running_loop().call_later(BOOKMARK_SECONDS, self._bookmark)
 
 

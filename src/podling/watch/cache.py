@@ -36,6 +36,11 @@ WINDOW = 10_000
 """Changes of a resource that a watch may resume from."""
 WINDOW_BYTES = 32 << 20
 """Bytes of the objects in them: whoever writes large objects again and again has a shorter past."""
+FORGOTTEN_AT_ONCE = 500
+"""Changes: to free them takes half a millisecond."""
+LEAST = 100
+"""Changes of a resource that are never too old, so that a watch of what hardly ever changes resumes. As many
+as Kubernetes' watch cache has at least."""
 
 
 class Window:
@@ -54,9 +59,17 @@ class Window:
             self._changes.append(change)
             self._bytes += change.size
         while len(self._changes) > self._size or self._bytes > self._most_bytes:
-            oldest = self._changes.popleft()
-            self._start = oldest.revision
-            self._bytes -= oldest.size
+            self._drop()
+
+    def forget(self, revision: int) -> int:
+        """The changes up to `revision` are old: FORGOTTEN_AT_ONCE of them go, and none of the last LEAST of
+        all. Returns how many have gone."""
+        most = min(FORGOTTEN_AT_ONCE, len(self._changes) - LEAST)
+        forgotten = 0
+        while forgotten < most and self._changes[0].revision <= revision:
+            self._drop()
+            forgotten += 1
+        return forgotten
 
     def since(self, revision: int) -> Sequence[Change]:
         """The changes above `revision`, oldest first. Raises CompactedError."""
@@ -68,6 +81,11 @@ class Window:
                 break
             newest_first.append(change)
         return newest_first[::-1]
+
+    def _drop(self) -> None:
+        oldest = self._changes.popleft()
+        self._start = oldest.revision
+        self._bytes -= oldest.size
 
 
 class Selection(NamedTuple):
@@ -297,6 +315,11 @@ class ResourceCache:
         """Send a bookmark to every watcher that takes them."""
         for subscription in self._all_subscriptions():
             subscription.bookmark(self.revision)
+
+    def forget_past(self, revision: int) -> int:
+        """No watch need resume from before `revision` any more: some of those changes go that the store has
+        compacted, too, so no list as of then could go on either. Returns how many; 0 when no more are to."""
+        return self._window.forget(min(revision, self._storage.compacted))
 
     def _hear(self, _: int, events: Sequence[Event]) -> None:
         changes = [self._apply(event) for event in events]

@@ -76,6 +76,33 @@ def test_who_asks_for_bookmarks_gets_one_a_minute(
     in_no_time(watched_for_minutes())
 
 
+async def changed_often() -> None:
+    storage = MemoryStorage()
+    server = ApiServer.build(storage, KINDS, clock=Clock(), connector=nowhere)
+    await server.start()
+    await make(server, "/api/v1/namespaces", {"metadata": {"name": "default"}})
+    made = [await make(server, CONFIGS, {"metadata": {"name": f"c{n}"}}) for n in range(300)]
+    await storage.compact(made[-1])
+
+    async def resumes(revision: int) -> bool:
+        watch = frames(server, f"watch=1&resourceVersion={revision}&timeoutSeconds=1")
+        event = await anext(watch)
+        await watch.aclose()
+        return bool(event["type"] != "ERROR")
+
+    await asyncio.sleep(2 * BOOKMARK_SECONDS)
+    assert await resumes(made[0])
+    await asyncio.sleep(BOOKMARK_SECONDS)
+    assert not await resumes(made[0]) and await resumes(made[250])
+    server.close()
+
+
+def test_what_changed_minutes_ago_is_forgotten(
+    in_no_time: Callable[[Coroutine[Any, Any, None]], None],
+) -> None:
+    in_no_time(changed_often())
+
+
 async def test_parts_of_the_server_find_what_is_stored() -> None:
     server = ApiServer.build(MemoryStorage(), KINDS, clock=Clock(), connector=nowhere)
     await server.start()

@@ -65,3 +65,24 @@ def test_few_large_objects_stay_decoded() -> None:
     assert len(decoded) == 20
     assert entries[-10].object and len(decoded) == 20
     assert entries[0].object and len(decoded) == 21
+
+
+def test_what_is_old_goes_but_for_the_last_hundred() -> None:
+    window = _window(1000, *range(11, 311), start=10)
+    assert window.forget(110) == 100
+    assert _since(window, 110) == list(range(111, 311))
+    with pytest.raises(CompactedError) as compacted:
+        window.since(109)
+    assert compacted.value.revision == 110
+    assert window.forget(310) == 100 and window.forget(310) == 0
+    assert _since(window, 210) == list(range(211, 311))
+
+
+def test_what_is_old_goes_in_pieces() -> None:
+    window = _window(5000, *range(1, 1301))
+    assert [window.forget(1300) for _ in range(4)] == [500, 500, 200, 0]
+
+
+def test_hardly_any_changes_are_never_old() -> None:
+    window = _window(1000, 11, 12)
+    assert window.forget(12) == 0 and _since(window, 10) == [11, 12]
