@@ -163,7 +163,7 @@ NAMED = (
     Difference(
         "own words",
         "descriptions are podling's own",
-        r"(body|\[\d+\]\.object)\.columnDefinitions\[\d+\]\.description",
+        r"(body(\.events\[\d+\]\.object)?|\[\d+\]\.object)\.columnDefinitions\[\d+\]\.description",
         ".*",
         ".*",
     ),

@@ -99,7 +99,8 @@ def _told(theirs: Any, ours: Any) -> tuple[Any, Any]:
     """Both answers; if one is an error and the other is none, only what they say, for people to read."""
     if (theirs["code"] < 400) == (ours["code"] < 400):
         return theirs, ours
-    messages = [(one["body"] or {}).get("message", "") for one in (theirs, ours)]
+    bodies = [one["body"] or "" for one in (theirs, ours)]
+    messages = [body if isinstance(body, str) else body.get("message", "") for body in bodies]
     said = [f"{one['code']} {message}" for one, message in zip((theirs, ours), messages, strict=True)]
     return {DECIDED: said[0]}, {DECIDED: said[1]}
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from peer.named_differences import unnamed
 from peer.sequence import Ask, Compared, differences, shown
-from peer.server import Server
+from peer.server import Answer, Server
 
 MAPS = "/api/v1/namespaces/{ns}/configmaps"
 PODS = "/api/v1/namespaces/{ns}/pods"
@@ -42,6 +45,16 @@ DELETIONS: tuple[Any, ...] = (
     {"dryRun": ["No"]}, {"dryRun": ["All", "All"]}, {"dryRun": "All"}, {"nope": 1},
     {"ignoreStoreReadErrorWithClusterBreakingPotential": True},
 )  # fmt: skip
+TRIED = {"dryRun": ["All"]}
+_NOW = "resourceVersion=$0.metadata.resourceVersion"
+OF_PRECONDITIONS = (
+    "uid=x", "uid=", "uid=$0.metadata.uid", f"uid=$0.metadata.uid&{_NOW}", _NOW, "resourceVersion=",
+    "resourceVersion=x", "resourceVersion=0$0.metadata.resourceVersion", "uid=x&uid=$0.metadata.uid",
+    "preconditions=x", "preconditions.uid=x", f"{_NOW}&limit=1", f"{_NOW}&resourceVersionMatch=Exact",
+    f"{_NOW}&resourceVersionMatch=NotOlderThan", "resourceVersion=$1.metadata.resourceVersion",
+    "resourceVersion=0", "resourceVersion=0&resourceVersionMatch=NotOlderThan", f"{_NOW}&continue=x",
+    "limit=-1", f"{_NOW}&limit=-1",
+)  # fmt: skip
 SORTS = (
     "text/plain", "application/yaml", "application/x-www-form-urlencoded", "application/cbor", "",
     "application/vnd.kubernetes.protobuf", "application/json; charset=utf-8", "application/json;",
@@ -69,6 +82,90 @@ OF_WRITES = (
 TRUTHS = ("y", "Y", "n", "N", "yes", "YES", "yEs", "on", "Off", "no", "~", "null", "true", "TRUE")
 YAML = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: z}\ndata: "
 
+OF_LABELS = (
+    "a\x0b=b", "a\x0c", "a >x,-", "a in (-,-- )", "a>-", "a>-x", "a>_,b", "a>x y", "a,\x00", "a(\x00b",
+    "a\x00in(b)", "a i\x00n (b)", "a =\x00= b", "a !\x00= b", "a \x00 b", "a in (-b,-c)", "a>x,A/=b",
+    'a notin (' + "x" * 64 + ',----------------------------------------------------------------)', "a=(",
+    " a", "a\x00", "a in (b,(c))", "a in (,(", "a in (b,", "a in (,", "a in (,,,b)", "a in (b,!",
+    "a in (b,=", "A/b>x", "A/b>c d", "a>'", '/>' + "x" * 64, "_/ in (-,-)", "a\x00b", "\x00a", "a,\x00b",
+    "a=b\x00c", "a in (b\x00,c)", "a\x00\x00=b", "\x00\x00", "a=\x00b", "a!\x00=b",
+    "a>-9223372036854775808", "a>-9223372036854775809", "a=\t", "a=\\", "a/", "a=\u200b", "a=\xa0b",
+    "a\u2003=b", "/a", "a//b", "a/b/c", "/", "a b", "a,b", "a,", "a,,b", ",a", ",", "a=", "a==", "a===b",
+    "a!=", "!a", "!!a", "! a", "!", "!a=b", "!a in (b)", "a in", "a in ()", "a in (", "a in (b",
+    "a in (b,)", "a in (,b)", "a in (b,,c)", "a in (b c)", "a in b", "a in(b)", "ain (b)", "a IN (b)",
+    "a notin (b)", "a notin b", "a exists", "a>1", "a<1", "a>x", "a>=1", "a>1,a<3", "a>", "a > -1", "a>01",
+    "a>1.5", "in", "notin", "in in (in)", "notin notin (notin)", "in=in", "exists", "a=b=c", "a=(b)",
+    "a=b c", "a= b", "a =b", " a = b ", "a\t=b", "a\n=b", "a\rb", "A=B", "a_=b", "_a=b", "a-=b", "-a=b",
+    "a.=b", "a..b=c", "a.b/c=d", "A.b/c=d", "a.b./c", "x" * 63 + '=a', "x" * 64 + '=a', 'a=' + "x" * 63,
+    'a=' + "x" * 64, "a=-b", "a=b-", "a=b/c", "a=b:c", "ä=b", "a=ä", "a=%", "a\x00=b", "a=b\x00", "a='b'",
+    'a="b"', "a;b", "a|b", "a&b", "(a)", "()", "a)", "a in (b))", "a in ((b))", "a!b", "a!==b",
+    "a!=b,!c,d in (e)", "a>b", "a>9223372036854775807", "a>9223372036854775808", "a>1,", "a in (in)",
+    "a in (notin,in)", "a in (a=b)", "a in (!)", "!in", "! notin", "a not in (b)", "x.y/a in (b)", "=",
+    "==", "!=", "=b", "<", ">1", "a<", "a==b", "a in (b),c", "a in (b)c", "a,b in (c),!d,e!=f,g>1",
+    "x" * 254 + '/a', ".a", "a.", "kubernetes.io/a=b", "a=b,a=c", "a=b,a!=b", "a in (b,b)", "a in (c,b)",
+)  # fmt: skip
+OF_FIELDS = (
+    "metadata.name", "metadata.name=", "metadata.name==a", "metadata.name!=a", "metadata.name=a,",
+    "metadata.name=a,,", ",metadata.name=a", "=", "=a", "!=a", "metadata.name=a=b", "metadata.name = a",
+    "metadata.name= a", "metadata.name=a\\,b", "metadata.name=a\\=b", "metadata.name=a\\\\b",
+    "metadata.name=a\\", "metadata.name=a\\b", "nope=a", "nope", "metadata.namespace=x",
+    "metadata.namespace=", "metadata.name in (a)", "metadata.name>a", "metadata.name=a,metadata.name=b",
+    "metadata.name=a,metadata.name!=a", "metadata.uid=x", "Metadata.name=a", "metadata.name=ä",
+    "metadata.name=%00", "metadata.name\\==a", "metadata.labels.a=b", "spec.nodeName=", "metadata.name===a",
+    "metadata.name!==a", "!metadata.name=a", "metadata.name=a;b", "metadata.name=a b",
+    'metadata.name=' + "x" * 300, "metadata.name=\x00", "metadata.name=/", "metadata.name=..",
+    "metadata.name=.", "metadata.name=a/b", "metadata.namespace=../x", "metadata.name=a%",
+)  # fmt: skip
+
+META = "g=meta.k8s.io"
+DISCOVERY = "as=APIGroupDiscoveryList;g=apidiscovery.k8s.io"
+PARAMETERS = (
+    "v=v1", "q=0", "q=x", "q=2", "q=-1", "q=1;q=0", "foo=bar", "charset=utf-8", "pretty=1", "stream=watch",
+    "stream=", "stream=nope", "g=x", "as=", "v=", "as=;v=v1", "v=v1;as=", "sv=v1", "sv=v2", "sv=", "",
+    " ;q=1",
+    f"as=Table;v=v1;{META}", f"as=Table;v=v1beta1;{META}", f"as=Table;{META}", "as=Table",
+    f"as=table;v=v1;{META}", f"AS=Table;V=v1;{META}", f"as=Nope;v=v1;{META}", f" as=Table ; v=v1 ;{META}",
+    f'as="Table";v=v1;{META}', f"as=Table;v=v1;{META};profile=x", f"as=PartialObjectMetadata;v=v1;{META}",
+    f"as=PartialObjectMetadata;v=v1beta1;{META}", f"as=PartialObjectMetadataList;v=v1;{META}",
+    f"{DISCOVERY};v=v2", f"{DISCOVERY};v=v2;profile=nopeer", f"{DISCOVERY};v=v2beta1", f"{DISCOVERY};v=v1",
+)  # fmt: skip
+ACCEPTS = (
+    "", "APPLICATION/JSON", "Application/Json", "application/*", "*/*;q=0", "*", "json", "/", ",",
+    "text/html",
+    "text/plain", "text/html,*/*;q=0.1", "text/*", "*/json", "a/b,*/json", "application/",
+    "application/json/x",
+    "application/json,", " , application/json", "application/json application/yaml",
+    "application/json\tapplication/yaml", "application/cbor", "application/cbor,application/json",
+    "application/cbor-seq", "application/jwk-set+json", "application/yaml,application/json",
+    "application/json;q=0.5,application/yaml", "application/yaml;q=0.5,application/json",
+    "application/json;q=0.1,application/yaml;q=0.2", "application/json;q=0,application/yaml",
+    "*/*,application/yaml;q=0.5", "application/yaml;q=0.5,*/*", "application/*;q=1,application/yaml;q=0.3",
+    "application/yaml;q=.2,application/json;q=.1,*/*;q=.9", 'application/yaml;q="0.5",application/json;q=0.4',
+    "application/yaml;q= 0.5,application/json;q=0.4", "application/yaml; q =0.5,application/json;q=0.4",
+    "application/yaml;Q=0.1,application/json", "application/yaml;q=NaN,application/json",
+    "application/yaml;q=Inf,application/json", "application/yaml;q=1e0,application/json",
+    "*,application/json",
+    f"application/json;as=Table;v=v1;{META},application/yaml;q=0.1", f"*/*;as=Table;v=v1;{META}",
+    f"application/json;q=0.5;as=Table;v=v1;{META},application/json;q=0.6", "application/yaml;stream=watch",
+    f"application/yaml;as=Table;v=v1;{META}", f"application/yaml;{DISCOVERY};v=v2",
+    *(f"application/json;{one}" for one in PARAMETERS),
+)  # fmt: skip
+NEGOTIATED = (
+    "/version", "/api", "/apis", "/apis/apps", "/apis/apps/v1", "/api/v1", "/healthz", "/nope",
+    "/.well-known/openid-configuration", "/openid/v1/jwks", "/openapi/v3", "/api/v1/nope",
+    "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default",
+    "/api/v1/namespaces/default/status",
+    "/api/v1/namespaces/default/configmaps/nope", "/api/v1/namespaces/default/configmaps?resourceVersion=x",
+    "/api/v1/namespaces/default/pods/x/log", "/api/v1/namespaces/default/pods/x/proxy/y",
+    "/apis/apps/v1/namespaces/default/deployments/nope/scale",
+    "/api/v1/namespaces?watch=1&sendInitialEvents=x",
+)  # fmt: skip
+DOCUMENTS = ("/openapi/v2", "/openapi/v3/apis/events.k8s.io/v1")
+OF_DOCUMENTS = (
+    "", "*", "*/*", "application/*", "application/json;v=v1", "application/json;as=x", "APPLICATION/JSON",
+    "text/html,application/json;q=0.1", "application/yaml,application/json", "application/yaml", "text/html",
+)  # fmt: skip
+
 
 SEQUENCES = (
     Compared("truths", [
@@ -77,6 +174,16 @@ SEQUENCES = (
         for data in (f"{{a: {word}}}", f"{{{word}: b}}")
         for method, target, sort in (
             ("POST", MAPS, "application/yaml"), ("PATCH", f"{MAPS}/z", "application/apply-patch+yaml"),
+        )
+    ], apart=True),
+    Compared("betas", [
+        Ask("GET", f"/api/v1/namespaces{target}", None, {"Accept": f"{sort};as={kind};v=v1beta1;{META}"})
+        for sort in ("application/json", "application/yaml")
+        for kind in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+        for target in (
+            "?fieldSelector=metadata.name%3Ddefault", "/default", "/default?includeObject=Object",
+            "?watch=1&timeoutSeconds=1&allowWatchBookmarks=true&fieldSelector=metadata.name%3Ddefault"
+            "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
         )
     ], apart=True),
     Compared("deletions", [
@@ -89,6 +196,33 @@ SEQUENCES = (
         *(
             Ask("DELETE", f"{MAPS}?dryRun=All", {"gracePeriodSeconds": 1}, {"Content_Type": sort})
             for sort in SORTS
+        ),
+    ], apart=True),
+    Compared("preconditions", [
+        *MADE,
+        *(
+            Ask("DELETE", f"{target}?{options}&dryRun=All", body)
+            for options in OF_PRECONDITIONS for target in (MAPS, f"{MAPS}/a")
+            for body in (None, TRIED, {"preconditions": {"uid": "$0.metadata.uid"}, **TRIED})
+        ),
+        Ask("DELETE", f"{MAPS}/nope?uid=x"), Ask("DELETE", f"{MAPS}?uid=x&labelSelector=no"),
+    ], apart=True),
+    Compared("slashes", [
+        Ask("GET", f"{path}{slashes}")
+        for path in (
+            "/apis", "/api", "/api/v1", "/apis/apps", "/apis/apps/v1", "/apis/nope.io", "/apis/nope.io/v1",
+            "/openapi/v3/api/v1", "/openapi/v3/nope", "/healthz",
+            "/api/v1/namespaces/default", "/api/v1/namespaces/default/configmaps",
+        )
+        for slashes in ("/", "//", "/%2F")
+    ], apart=True),
+    Compared("selectors", [
+        *MADE,
+        *(Ask("GET", f"{MAPS}?labelSelector={quote(one)}") for one in OF_LABELS),
+        *(Ask("GET", f"{of}?fieldSelector={quote(one)}") for one in OF_FIELDS for of in (MAPS, PODS)),
+        *(
+            Ask("GET", f"{MAPS}?watch=1&timeoutSeconds=1&{selector}")
+            for selector in ("fieldSelector=nope%3Da", "labelSelector=a%2F")
         ),
     ], apart=True),
     Compared("subresources", [
@@ -109,3 +243,26 @@ SEQUENCES = (
 def test_what_is_odd_is_answered_alike(sequence: Compared, kubernetes: Server, podling: Server) -> None:
     found = unnamed(differences(sequence, f"odd-{sequence.name}", kubernetes, podling))
     assert not found, f"\n{shown(sequence, found)}"
+
+
+@pytest.mark.parametrize("target", (*NEGOTIATED, *DOCUMENTS))
+def test_as_what_it_is_answered(target: str, kubernetes: Server, podling: Server) -> None:
+    """In which form, whatever the answer is."""
+    accepts = OF_DOCUMENTS if target in DOCUMENTS else ACCEPTS
+    theirs, ours = (_forms(server, target, accepts) for server in (kubernetes, podling))
+    assert ours == theirs
+
+
+def _forms(server: Server, target: str, accepts: Sequence[str]) -> dict[str, Any]:
+    with server.asking() as asking:
+        return {accept: _form(asking.ask("GET", target, None, Accept=accept)) for accept in accepts}
+
+
+def _form(answer: Answer) -> Any:
+    body = answer.body if isinstance(answer.body, dict) else {}
+    said = [body.get(name) for name in ("kind", "apiVersion")]
+    if body.get("kind") == "Status":
+        # Kubernetes could also answer in protobuf.
+        message = re.sub(r", application/vnd\.kubernetes\.protobuf(;stream=watch)?", "", body["message"])
+        said += [body.get("details"), message]
+    return answer.code, answer.headers.get("Content-Type"), *said

@@ -56,9 +56,9 @@ async def rewrite(context: RequestContext, response: Response) -> None:
 def is_restyled(context: RequestContext, response: Response) -> bool:
     """Whether JSON is to be YAML, or indented: if the query says `pretty`, or the program shows answers to
     people."""
-    if response.content_type != JSON:
+    if not response.content_type.startswith(JSON):
         return False
-    if context.wanted.media_type == YAML:
+    if context.wanted.media_type == YAML or context.wanted.pretty:
         return True
     if context.query and (asked := context.query.get("pretty", ("",))[0]):
         return asked in PARSED_AS_TRUE
@@ -70,9 +70,9 @@ def is_compressed(context: RequestContext) -> bool:
 
 
 def _rewritten(context: RequestContext, response: Response, body: bytes) -> bytes:
-    if response.content_type == JSON and context.wanted.media_type == YAML:
+    if response.content_type.startswith(JSON) and context.wanted.media_type == YAML:
         body = yaml.dump(msgspec.json.decode(body), Dumper=Dumper).encode()
-        response.content_type = YAML
+        response.content_type = YAML + response.content_type.removeprefix(JSON)
     elif is_restyled(context, response):
         body = msgspec.json.format(body, indent=2)
     if len(body) <= COMPRESS_ABOVE or not is_compressed(context):

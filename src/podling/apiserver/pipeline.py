@@ -33,7 +33,8 @@ from podling.apiserver.finish import finish, rewrite
 from podling.apiserver.observe.audit import AuditLog
 from podling.apiserver.observe.audit_event import DECISION, REASON
 from podling.apiserver.observe.metrics import RequestMetrics
-from podling.apiserver.request.context import ANONYMOUS, AS_IT_IS, PathHandler, RequestContext
+from podling.apiserver.request.context import ANONYMOUS, PathHandler, RequestContext
+from podling.apiserver.request.negotiation import of_an_error
 from podling.apiserver.request.request import (
     LONGEST_OF_A_STRANGER,
     RepeatedRequests,
@@ -135,8 +136,7 @@ class Pipeline:
             failed = response.status == REFUSED
         except StatusError as error:
             response = failure(error)
-            if context.wanted.kind:
-                context.wanted = AS_IT_IS
+            context.wanted = of_an_error(context.request.headers.get("Accept", ""))
         except NotSealedError as error:
             response = failure(internal(str(error), causes=[Cause("", str(error))]))
         except Exception as error:

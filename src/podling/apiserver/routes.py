@@ -25,9 +25,18 @@ from podling.apiserver.kinds.kind import (
 from podling.apiserver.kinds.metrics import Measured
 from podling.apiserver.kinds.reviews import Review
 from podling.apiserver.request.context import RequestContext
-from podling.apiserver.request.negotiation import METADATA_SHAPES, OBJECT_SHAPES, negotiate
+from podling.apiserver.request.negotiation import (
+    METADATA_SHAPES,
+    OBJECT_SHAPES,
+    SERVED,
+    STREAMED,
+    TEXT,
+    check_offered,
+    negotiate,
+)
 from podling.apiserver.request.request import BODY_LIMIT, MOST_REPEATED, RepeatedRequest, RequestInfo
 from podling.apiserver.request.response import MethodNotSupported, Response, no_such_page
+from podling.apiserver.show.table import BETA, in_beta
 from podling.apiserver.verbs.components import get_component, list_components, watch_components
 from podling.apiserver.verbs.connect import connect
 from podling.apiserver.verbs.create import act, act_on_named, answer, create, review
@@ -74,12 +83,12 @@ ON_SUBRESOURCES: Sequence[tuple[type[Subresource], Mapping[str, Verb]]] = (
     (Members, {"create": create_member, "get": get_member, "delete": delete_member}),
 )
 """The verbs of each sort of subresource; any other has those of an object."""
-NOT_TABLES = frozenset({review, answer, act, act_on_named})
+NOT_TABLES = frozenset({review, answer, act, act_on_named, connect})
 """Verbs that do not answer with an object of the resource, and so cannot answer with a Table."""
 CONFIRMED = frozenset({create, update, patch, delete})
 """Verbs that are held against what any server has written when they write or refuse (`Store._write`); not of
 kinds whose objects have a share of what others may have given back."""
-STREAMED = frozenset({list_, watch})
+IN_STREAMS = frozenset({list_, watch})
 """The verbs of paths that answer with a stream, too."""
 METHODS = {
     "get": "GET",
@@ -116,8 +125,8 @@ class Way(NamedTuple):
     """The (kind, group, version) that a client may ask for in `Accept`."""
     is_shaped: bool
     """Whether `Accept` matters and the body is read; what a node is asked and answers is passed on."""
-    is_streamed: bool
-    """Whether it can be watched."""
+    offered: Sequence[str]
+    """The media types that the path is said to have."""
     is_confirmed: bool
     """Whether the verb is of CONFIRMED."""
 
@@ -147,7 +156,8 @@ class Routes:
             request = context.request
             if accept := request.headers.get("Accept", ""):
                 try:
-                    context.wanted = negotiate(accept, way.shapes, way.is_streamed)
+                    check_offered(accept, way.offered)
+                    context.wanted = negotiate(accept, way.shapes)
                 except GenericError:
                     # Refused before anybody looks what is asked for.
                     context.warnings.clear()
@@ -162,7 +172,10 @@ class Routes:
             and not context.query.get("resourceVersion", NO_VERSION)[0]
         ):
             await self._current()
-        return await way.verb(context, way.scope)
+        response = await way.verb(context, way.scope)
+        if context.wanted.version == BETA and isinstance(response.body, bytes):
+            response.body = in_beta(response.body)
+        return response
 
     def _way(self, context: RequestContext) -> Way | None:
         repeated = context.repeated
@@ -213,8 +226,11 @@ class Routes:
         shapes = OBJECT_SHAPES if has_tables else METADATA_SHAPES
         deprecation = route.scope.store.kind.deprecation
         is_confirmed = verb in CONFIRMED and route.scope.store.kind.kept is None
-        is_shaped, is_streamed = verb is not connect, verb in STREAMED
-        return Way(verb, route.scope, deprecation, shapes, is_shaped, is_streamed, is_confirmed)
+        is_read = isinstance(subresource, Connect) and subresource.is_read
+        is_shaped, offered = verb is not connect or is_read, STREAMED if verb in IN_STREAMS else SERVED
+        if is_read:
+            offered = TEXT, *SERVED
+        return Way(verb, route.scope, deprecation, shapes, is_shaped, offered, is_confirmed)
 
 
 def endpoint(scope: Scope) -> tuple[str, str, str, str]:

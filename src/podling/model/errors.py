@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from podling.model.codec.fields import Int32, Object, Part, always
+from podling.model.codec.quoting import quoted
 from podling.model.types.meta import ListMeta
 
 LONGEST_TOLD = 128 * 1024
@@ -154,7 +155,7 @@ def not_found(resource: str, name: str, group: str = "") -> StatusError:
     return StatusError(
         404,
         "NotFound",
-        f'{_qualified(resource, group)} "{name}" not found',
+        f"{_qualified(resource, group)} {quoted(name)} not found",
         name=name,
         group=group,
         kind=resource,
@@ -163,20 +164,20 @@ def not_found(resource: str, name: str, group: str = "") -> StatusError:
 
 def already_exists(resource: str, name: str, group: str = "", *, goes: bool = False) -> StatusError:
     """`goes`: what stands in the way is being deleted, so another try may find it gone."""
-    message = f'{_qualified(resource, group)} "{name}" already exists'
+    message = f"{_qualified(resource, group)} {quoted(name)} already exists"
     if goes:
         message = f"object is being deleted: {message}"
     return StatusError(409, "AlreadyExists", message, name=name, group=group, kind=resource)
 
 
 def conflict(resource: str, name: str, why: str, group: str = "") -> StatusError:
-    message = f'Operation cannot be fulfilled on {_qualified(resource, group)} "{name}": {why}'
+    message = f"Operation cannot be fulfilled on {_qualified(resource, group)} {quoted(name)}: {why}"
     return StatusError(409, "Conflict", message, name=name, group=group, kind=resource)
 
 
 def forbidden(resource: str, name: str, why: str, group: str = "") -> StatusError:
     subject = _qualified(resource, group)
-    message = f'{subject} "{name}" is forbidden: {why}' if name else f"{subject} is forbidden: {why}"
+    message = f"{subject} {quoted(name)} is forbidden: {why}" if name else f"{subject} is forbidden: {why}"
     return StatusError(403, "Forbidden", message, name=name, group=group, kind=resource)
 
 
@@ -190,7 +191,7 @@ def invalid(kind: str, name: str, causes: Sequence[Cause], group: str = "") -> S
     told = _told(causes)
     faults = list(dict.fromkeys(f"{c.field}: {c.message}" if c.field else c.message for c in told))
     faults += [f"and {len(causes) - len(told)} more"] if len(told) < len(causes) else []
-    message = f'{_qualified(kind, group)} "{cut(name)}" is invalid: {joined(faults) or "[]"}'
+    message = f"{_qualified(kind, group)} {quoted(cut(name))} is invalid: {joined(faults) or '[]'}"
     return StatusError(422, "Invalid", message, name=cut(name), group=group, kind=kind, causes=told)
 
 

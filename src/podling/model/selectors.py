@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
+from podling.model.codec.quoting import quoted
 from podling.model.errors import bad_request, joined
 from podling.model.names import label_key, label_value
 from podling.model.types.meta import LabelSelector
@@ -24,9 +25,11 @@ IN, NOT_IN, EXISTS, MISSING, GREATER, LESS = "in", "notin", "exists", "!", "gt",
 
 _OF_EXPRESSION = {"In": IN, "NotIn": NOT_IN, "Exists": EXISTS, "DoesNotExist": MISSING}
 _OF_SYMBOL = {"in": IN, "notin": NOT_IN, "=": IN, "==": IN, "!=": NOT_IN, ">": GREATER, "<": LESS}
-_SYNTAX = re.compile(r"\s*(==|!=|[=!(),><]|[^\s=!(),><]+)")
+_BLANKS = " \t\r\n"
+_SYNTAX = re.compile(r"[ \t\r\n]*(==|!=|[=!(),><]|[^ \t\r\n=!(),><]+)")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _SYMBOLS = frozenset(("=", "==", "!=", "!", "(", ")", ",", ">", "<"))
+_ENDED = re.compile(r"(?<=[^ \t\r\n\0])\0")
 _PARTS = re.compile(r"(?:[^\\,]++|\\.?)*+", re.DOTALL)
 _OPERATOR = re.compile("!=|==?")
 _ESCAPED = re.compile(r"\\(.?)", re.DOTALL)
@@ -51,10 +54,10 @@ class Requirement(msgspec.Struct, frozen=True, gc=False):
         return value is not None and self._compares(value)
 
     def _compares(self, value: str) -> bool:
-        if _INTEGER.fullmatch(value) is None:
+        if (number := _integer(value)) is None:
             return False
         (bound,) = self.values
-        return int(value) > int(bound) if self.operator == GREATER else int(value) < int(bound)
+        return number > int(bound) if self.operator == GREATER else number < int(bound)
 
 
 class Selector(msgspec.Struct, frozen=True):
@@ -150,38 +153,49 @@ def parse_requirements(text: str) -> Sequence[Requirement]:
 
 
 def _requirement(key: str, operator: str, values: list[str]) -> Requirement:
-    _check_values(operator, values)
-    # Kubernetes names no field here.
-    faults = [f'<nil>: Invalid value: "{key}": {fault}' for fault in label_key(key)]
+    if found := label_key(key):
+        # Kubernetes names no field here.
+        raise ValueError(_invalid("<nil>", key, found))
+    faults = []
+    if operator in (IN, NOT_IN) and not values:
+        faults = ["values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"]
+    if operator in (EXISTS, MISSING) and values:
+        listed = ", ".join(map(quoted, values))
+        why = "values set must be empty for exists and does not exist"
+        faults = [f"values: Invalid value: [{listed}]: {why}"]
+    if operator in (GREATER, LESS) and _integer(values[0]) is None:
+        faults = [
+            _invalid("values[0]", values[0], ["for 'Gt', 'Lt' operators, the value must be an integer"])
+        ]
     faults += [
-        f'values[{index}][{key}]: Invalid value: "{value}": {fault}'
+        _invalid(f"values[{index}][{key}]", value, label_value(value))
         for index, value in enumerate(values)
-        for fault in label_value(value)
+        if label_value(value)
     ]
     if faults:
         raise ValueError(joined(faults))
     return Requirement(key, operator, frozenset(values))
 
 
-def _check_values(operator: str, values: list[str]) -> None:
-    if operator in (IN, NOT_IN) and not values:
-        raise ValueError("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty")
-    if operator in (EXISTS, MISSING) and values:
-        listed = ", ".join(f'"{value}"' for value in values)
-        raise ValueError(
-            f"values: Invalid value: [{listed}]: values set must be empty for exists and does not exist"
-        )
-    if operator in (GREATER, LESS) and _INTEGER.fullmatch(values[0]) is None:
-        why = "for 'Gt', 'Lt' operators, the value must be an integer"
-        raise ValueError(f'values[0]: Invalid value: "{values[0]}": {why}')
+def _invalid(where: str, value: str, why: Sequence[str]) -> str:
+    return f"{where}: Invalid value: {quoted(value)}: {'; '.join(why)}"
+
+
+def _integer(text: str) -> int | None:
+    """None if it is none of 64 bits."""
+    if _INTEGER.fullmatch(text) is None:
+        return None
+    return number if -(1 << 63) <= (number := int(text)) < 1 << 63 else None
 
 
 class _Parser:
     """Recursive descent over the tokens; the empty token is the end of the text."""
 
     def __init__(self, text: str) -> None:
+        # To Kubernetes' lexer a NUL ends a word or symbol, and where none has begun, the text.
+        read = _ENDED.sub(" ", text).partition("\0")[0] if "\0" in text else text
         # Blanks with nothing behind them would be looked through again from each of them.
-        self._tokens = (match[1] for match in _SYNTAX.finditer(text.rstrip()))
+        self._tokens = (match[1] for match in _SYNTAX.finditer(read.rstrip(_BLANKS)))
         self._token = next(self._tokens, "")
 
     def requirements(self) -> Iterator[Requirement]:
@@ -221,23 +235,23 @@ class _Parser:
         if not self._accept("("):
             # In Kubernetes' words, without its comma.
             raise ValueError(f"found '{self._token}' expected: '('")
-        values = [self._value_or_empty()]
+        values = [self._value_or_empty("',', ')' or identifier")]
         while self._accept(","):
-            values.append(self._value_or_empty())
+            values.append(self._value_or_empty("',', or identifier"))
         if not self._accept(")"):
             raise ValueError(f"found '{self._token}', expected: ',' or ')'")
         return sorted(set(values))
 
-    def _value_or_empty(self) -> str:
-        return "" if self._token in (",", ")") else self._identifier()
+    def _value_or_empty(self, expected: str) -> str:
+        return "" if self._token in (",", ")") else self._identifier(expected)
 
     def _exact_value(self) -> str:
         return "" if self._token in ("", ",") else self._identifier()
 
-    def _identifier(self) -> str:
+    def _identifier(self, expected: str = "identifier") -> str:
         token = self._take()
         if not token or token in _SYMBOLS:
-            raise ValueError(f"found '{token}', expected: identifier")
+            raise ValueError(f"found '{token}', expected: {expected}")
         return token
 
     def _take(self) -> str:

@@ -272,5 +272,5 @@ def head_of(response: Response, length: int) -> bytes:
 def _opening(status: int, content_type: str, second: int) -> str:
     """The first lines, which many answers within one second have in common."""
     date = formatdate(second, usegmt=True)
-    content = "" if status == NO_CONTENT else f"Content-Type: {content_type}\r\n"
+    content = "" if status == NO_CONTENT or not content_type else f"Content-Type: {content_type}\r\n"
     return f"HTTP/1.1 {status} {responses.get(status, '')}\r\n{content}Date: {date}\r\n"

@@ -18,7 +18,7 @@ import msgspec
 
 from podling.apiserver.kinds.kind import Connect, Kind, Posted, Subresource, kept_as
 from podling.apiserver.request.context import RequestContext
-from podling.apiserver.request.negotiation import negotiate
+from podling.apiserver.request.negotiation import JSON, SERVED, check_offered, negotiate
 from podling.apiserver.request.response import MethodNotSupported, Response
 from podling.model.errors import page_not_found
 from podling.model.types.apiregistration import PRIORITIES, APIService
@@ -28,8 +28,9 @@ Versions = Mapping[tuple[str, str], Sequence[Kind[Any]]]
 
 GROUP = "apidiscovery.k8s.io"
 KUBERNETES_VERSION = ("1", "36")
-FORMS = ("v2", "v2beta1")
-AGGREGATED_SHAPES = frozenset(("APIGroupDiscoveryList", GROUP, version) for version in FORMS)
+FORM = "v2"
+AGGREGATED_SHAPES = frozenset({("APIGroupDiscoveryList", GROUP, FORM)})
+VERSION = "/version"
 
 
 def tree(versions: Versions, address: str) -> Iterable[tuple[str, Any]]:
@@ -134,10 +135,10 @@ def items_of(versions: Versions, *, core: bool) -> list[dict[str, Any]]:
     ]
 
 
-def _whole(items: Sequence[Any], form: str) -> dict[str, Any]:
+def _whole(items: Sequence[Any]) -> dict[str, Any]:
     return {
         "kind": "APIGroupDiscoveryList",
-        "apiVersion": f"{GROUP}/{form}",
+        "apiVersion": f"{GROUP}/{FORM}",
         "metadata": {},
         "items": items,
     }
@@ -203,13 +204,11 @@ class Discovery:
         self._documents = {path: _document(data) for path, data in tree(versions, address)}
         # As paths of their versions begin.
         self._groups = ("/api/", *{f"/apis/{group}/" for group, _ in versions if group})
-        self._documents["/version"] = _document(version_info(podling_version))
+        self._documents[VERSION] = _document(version_info(podling_version))
         self._own = self._documents
         self._elsewhere: Collection[str] = ()
         self._aggregated = {
-            (path, form): _document(_whole(items_of(versions, core=path == "/api"), form))
-            for path in ("/api", "/apis")
-            for form in FORMS
+            path: _document(_whole(items_of(versions, core=path == "/api"))) for path in ("/api", "/apis")
         }
 
     @property
@@ -225,24 +224,31 @@ class Discovery:
             **{f"/apis/{one['name']}": _document(_alone(one)) for one in groups},
             "/apis": _document(_listed(groups)),
         }
-        for form in FORMS:
-            self._aggregated["/apis", form] = _document(_whole(items, form))
+        self._aggregated["/apis"] = _document(_whole(items))
 
     async def serve(self, context: RequestContext) -> Response | None:
         path = context.info.path.rstrip("/")
         document = self._documents.get(path)
-        if document is None:
+        # Who has no router does not forgive a slash too many.
+        if document is None or (path == "/apis" and context.info.path.endswith("//")):
             if path.startswith(self._groups):
                 raise page_not_found()
             return None
         if context.request.method != "GET":
             raise MethodNotSupported(("GET",))
         headers = context.request.headers
+        accept = headers.get("Accept", "")
+        if path == VERSION:
+            check_offered(accept, (JSON,))
+            return Response(200, document.body)
+        # /apis and the groups are told of by Kubernetes' aggregator, without it.
+        if not path.startswith("/apis") or path.count("/") > 2:
+            check_offered(accept, SERVED)
         shapes = AGGREGATED_SHAPES if path in ("/api", "/apis") else frozenset()
-        context.wanted = wanted = negotiate(headers.get("Accept", ""), shapes)
-        content_type = wanted.media_type
+        context.wanted = wanted = negotiate(accept, shapes)
+        content_type = JSON
         if wanted.kind:
-            document = self._aggregated[path, wanted.version]
+            document = self._aggregated[path]
             content_type += f";g={wanted.group};v={wanted.version};as={wanted.kind}"
         answer = {"ETag": document.etag, "Vary": "Accept"}
         if headers.get("If-None-Match") == document.etag:

@@ -10,6 +10,7 @@ import msgspec
 
 from podling.apiserver.authn.tokens import ALGORITHM, ISSUER, SigningKey
 from podling.apiserver.request.context import PathHandler, RequestContext
+from podling.apiserver.request.negotiation import check_offered
 from podling.apiserver.request.response import JSON, Response
 
 CONFIGURATION = "/.well-known/openid-configuration"
@@ -38,8 +39,11 @@ class OpenID:
         return self._answers.keys()
 
     async def serve(self, context: RequestContext) -> Response | None:
-        answer = self._answers.get(context.info.path.rstrip("/"))
-        return Response(200, *answer, dict(_HEADERS)) if answer else None
+        if not (answer := self._answers.get(context.info.path.rstrip("/"))):
+            return None
+        body, content_type = answer
+        check_offered(context.request.headers.get("Accept", ""), (content_type,))
+        return Response(200, body, content_type, dict(_HEADERS))
 
 
 class Index:

@@ -7,6 +7,7 @@ of the object: by default its metadata. The columns of a kind never change, so t
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import datetime
@@ -26,11 +27,22 @@ from podling.watch.entry import Decoder, Entry, SelectedEvent
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 NOTHING, METADATA, OBJECT = "None", "Metadata", "Object"
 
+BETA = "v1beta1"
+"""The version of meta.k8s.io in which all of these look alike but for its name."""
+
+_IN_V1 = re.compile(
+    rb'(\{"kind":"(?:Table|PartialObjectMetadata(?:List)?)","apiVersion":"meta\.k8s\.io/)v1(?=")'
+)
 _ROWS = b',"rows":['
 _NO_COLUMNS = b',"columnDefinitions":null' + _ROWS
 _PARTIAL_HEAD = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":'
 _PARTIAL_LIST_HEAD = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":'
 _HEAD = b'{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":'
+
+
+def in_beta(shown: bytes) -> bytes:
+    """The same answer, or the same frames, in version BETA."""
+    return _IN_V1.sub(rb"\1" + BETA.encode(), shown)
 
 
 def include_object(values: Sequence[str]) -> str:

@@ -19,10 +19,12 @@ from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show, show_list
 from podling.model.errors import Cause, StatusError, invalid
 from podling.model.scheme import Resource
-from podling.model.types.meta import DeleteOptions
+from podling.model.types.meta import DeleteOptions, Preconditions
 from podling.watch.entry import Entry
 
 OPTIONS = "DeleteOptions"
+ALL = 1 << 62
+"""More than there are."""
 POLICIES = ("Foreground", "Background", "Orphan")
 
 
@@ -53,6 +55,10 @@ async def delete_options(context: RequestContext) -> DeleteOptions:
         wanted = await read_object(context, DeleteOptions)
     else:
         wanted = options(context.query, DeleteOptions)
+        # They have no prefix there: the revision that a list is read at is one, too.
+        uid, revision = (context.query.get(name, ("",))[0] or None for name in ("uid", "resourceVersion"))
+        if uid or revision:
+            wanted.preconditions = Preconditions(uid, revision)
     check_deletion(wanted)
     if wanted.grace_period_seconds is not None and wanted.grace_period_seconds < 0:
         wanted.grace_period_seconds = 1
@@ -95,6 +101,9 @@ async def deletecollection(context: RequestContext, scope: Scope) -> Response:
     wanted = await delete_options(context)
     dry_run = bool(wanted.dry_run)
     listed = list_options(context.query)
+    if not listed.limit:
+        # Kubernetes goes through them in pages, so a revision is exactly what is listed.
+        listed.limit = ALL
     # Who selects nothing that can be selected is not warned of anything.
     await matcher(scope, listed)
     warn_of_orphans(context, scope, wanted)

@@ -26,6 +26,7 @@ from podling.apiserver.verbs.options import is_exact, limit_of, list_options, re
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show_list
 from podling.model.codec.fields import Int64
+from podling.model.codec.quoting import quoted
 from podling.model.errors import Cause, StatusError, bad_request, gone
 from podling.model.selectors import parse_field_selector, parse_label_selector
 from podling.model.types.meta import ListMeta, ListOptions
@@ -155,7 +156,7 @@ def _matcher(scope: Scope, wanted: ListOptions) -> Match | None:
         if of_kind:
             raise bad_request(scope.store.kind.unselectable.format(field))
         listed = ", ".join(f'"{name}"' for name in ON_ALL_KINDS)
-        raise bad_request(f'"{field}" is not a known field selector: only {listed}')
+        raise bad_request(f"{quoted(field)} is not a known field selector: only {listed}")
 
     def match(entry: Entry) -> bool:
         obj = entry.object

@@ -13,9 +13,10 @@ import msgspec
 
 from podling.apiserver.connect.web_socket import WatchSocket
 from podling.apiserver.request.context import RequestContext
-from podling.apiserver.request.negotiation import JSON, YAML
+from podling.apiserver.request.negotiation import WATCHED, YAML
 from podling.apiserver.request.request import wants_web_socket
 from podling.apiserver.request.response import Response
+from podling.apiserver.show.table import BETA, in_beta
 from podling.apiserver.verbs.list import matcher, until_fresh
 from podling.apiserver.verbs.options import check_watch, options, revision
 from podling.apiserver.verbs.scope import Scope
@@ -36,7 +37,7 @@ async def watch(context: RequestContext, scope: Scope) -> Response:
     wanted = options(context.query, ListOptions)
     check_watch(wanted)
     if context.wanted.media_type == YAML:
-        raise not_acceptable((JSON,))
+        raise not_acceptable((WATCHED,))
     if name := context.info.name:
         wanted.field_selector = one_name(wanted.field_selector, name)
     try:
@@ -50,6 +51,8 @@ async def watch(context: RequestContext, scope: Scope) -> Response:
     frames = batches(subscription, timeout)
     if context.wanted.kind == "Table":
         frames = scope.tables.columns_once(frames)
+    if context.wanted.version == BETA:
+        frames = _in_beta(frames)
     if context.wanted.kind == "PartialObjectMetadataList":
         frames = _until_the_first(frames)
     if wants_web_socket(context.request.headers):
@@ -107,6 +110,12 @@ async def _until_the_first(frames: AsyncGenerator[bytes, None]) -> AsyncGenerato
             break
     for frame in nothing:
         yield frame
+
+
+async def _in_beta(batches: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(batches):
+        async for batch in batches:
+            yield in_beta(batch)
 
 
 async def _only(frame: bytes) -> AsyncGenerator[bytes, None]:

@@ -68,7 +68,7 @@ class Near(Aggregation):
 
     def told(self) -> Any:
         assert self.discovery is not None
-        items = json.loads(self.discovery._aggregated["/apis", "v2"].body)["items"]
+        items = json.loads(self.discovery._aggregated["/apis"].body)["items"]
         return {one["metadata"]["name"]: one["versions"] for one in items}
 
 

@@ -1,10 +1,19 @@
 """R-SYS-1: what clients send in Accept and Content-Type, and what they get."""
 
+from contextlib import nullcontext
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podling.apiserver.request.negotiation import OBJECT_SHAPES, Wanted, body_format, negotiate
+from podling.apiserver.request.negotiation import (
+    OBJECT_SHAPES,
+    Wanted,
+    body_format,
+    check_offered,
+    negotiate,
+    of_an_error,
+)
 from podling.model.errors import StatusError
 
 TABLE = "application/json;as=Table;g=meta.k8s.io"
@@ -25,6 +34,12 @@ ACCEPTED = [
     ),
     ("application/json;as=Novel;g=meta.k8s.io;v=v1,application/json", Wanted()),
     ("application/json;stream=watch", Wanted()),
+    ("application/json;q=0", Wanted()),
+    ("application/json;pretty=1", Wanted(pretty=True)),
+    ("*/*,application/yaml;q=0.5", Wanted("application/yaml")),
+    ("application/yaml;q=0.5,*/*", Wanted()),
+    ("application/*;q=0.9,*/*", Wanted()),
+    ("application/json;q=x,application/yaml;q=-1", Wanted()),
 ]
 
 
@@ -42,14 +57,31 @@ def test_shapes_are_the_endpoints_own() -> None:
     [
         "text/html",
         "application/vnd.kubernetes.protobuf",
-        "application/json;q=0",
+        "APPLICATION/JSON",
+        "application/json;v=v1",
         "application/json;as=X;g=y;v=z",
+        "application/yaml;stream=watch",
     ],
 )
 def test_what_cannot_be_served_is_refused(accept: str) -> None:
     with pytest.raises(StatusError) as raised:
         negotiate(accept, OBJECT_SHAPES)
     assert (raised.value.code, raised.value.reason) == (406, "NotAcceptable")
+
+
+@pytest.mark.parametrize(
+    ("accept", "offered"),
+    [("", True), ("*/*;q=0", True), ("a/b, application/json ;q=0", True), ("application/*", False)],
+)
+def test_what_the_router_lets_in(accept: str, offered: bool) -> None:
+    refused = nullcontext() if offered else pytest.raises(StatusError, match="Available representations")
+    with refused:
+        check_offered(accept, ("application/json",))
+
+
+def test_an_error_is_json_where_it_cannot_be_what_was_asked_for() -> None:
+    assert of_an_error("text/html") == of_an_error(f"{TABLE};v=v1") == Wanted()
+    assert of_an_error(f"{TABLE};v=v1,application/yaml") == Wanted("application/yaml")
 
 
 @pytest.mark.parametrize(

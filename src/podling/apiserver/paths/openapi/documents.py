@@ -26,8 +26,8 @@ from podling.apiserver.paths.openapi.operations import paths_of, resources_path
 from podling.apiserver.paths.openapi.schemas import schemas_of
 from podling.apiserver.paths.openapi.version2 import to_v2
 from podling.apiserver.request.context import RequestContext
-from podling.apiserver.request.negotiation import negotiate
-from podling.apiserver.request.response import JSON, Response
+from podling.apiserver.request.negotiation import first_of
+from podling.apiserver.request.response import JSON, TEXT, Response
 from podling.process.waits import apart
 
 if TYPE_CHECKING:
@@ -71,16 +71,22 @@ class OpenAPI:
     async def serve(self, context: RequestContext) -> Response | None:
         path = context.info.path
         if path not in (V2, INDEX) and path.removeprefix(PREFIX) not in {*self._by_path, *self._told}:
-            return None
-        accept = context.request.headers.get("Accept", "")
-        if path == V2 and gnostic.MEDIA_TYPE in accept:
-            return self._answer(await self._ready(gnostic.CONTENT_TYPE), context, gnostic.CONTENT_TYPE)
-        context.wanted = negotiate(accept)
+            return Response(404, b"", "") if path.startswith(PREFIX) else None
+        if path != INDEX:
+            offered = (JSON, gnostic.MEDIA_TYPE, gnostic.CONTENT_TYPE) if path == V2 else (JSON,)
+            media_type = first_of(context.request.headers.get("Accept", ""), offered)
+            if not media_type:
+                return Response(406, b"", "", {"Vary": "Accept"})
+            if media_type != JSON:
+                return self._answer(await self._ready(gnostic.CONTENT_TYPE), context, gnostic.CONTENT_TYPE)
         body = await self._ready(path)
         if path == INDEX and self.elsewhere:
             listed = msgspec.json.decode(body)["paths"]
             listed |= {name: {"serverRelativeURL": url} for name, url in self.elsewhere.items()}
             body = msgspec.json.encode({"paths": dict(sorted(listed.items()))})
+        if path == INDEX:
+            # Kubernetes leaves it to its HTTP library to say what that is.
+            return self._answer(body, context, TEXT)
         asked = context.query.get("hash", ("",))[0]
         if asked and path.startswith(PREFIX):
             # A URL with the current hash is immutable; one with another is redirected to the current.

@@ -16,8 +16,7 @@ from podling.apiserver.paths.openapi.documents import OpenAPI
 from podling.apiserver.protobuf.wire import fields
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.request import Request, RequestInfo
-from podling.apiserver.request.response import Response
-from podling.model.errors import StatusError
+from podling.apiserver.request.response import TEXT, Response
 
 OPENAPI = OpenAPI(KINDS, "v1.36.0")
 POD = {"group": "", "kind": "Pod", "version": "v1"}
@@ -223,12 +222,24 @@ def test_version_2_in_protobuf_for_those_who_ask_for_it() -> None:
 
 
 def test_other_formats_are_refused() -> None:
-    with pytest.raises(StatusError) as refused:
-        serve("/openapi/v3", Accept="application/vnd.kubernetes.protobuf")
-    assert refused.value.code == 406
+    response = serve("/openapi/v2", Accept="application/yaml")
+    assert response is not None
+    assert (response.status, response.body, response.content_type) == (406, b"", "")
 
 
-@pytest.mark.parametrize("path", ["/openapi", "/openapi/v3/apis/nothing/v1", "/api/v1"])
+def test_the_index_is_for_everybody() -> None:
+    response = serve("/openapi/v3", Accept="application/yaml")
+    assert response is not None
+    assert (response.status, response.content_type) == (200, TEXT)
+
+
+def test_a_group_without_a_document() -> None:
+    response = serve("/openapi/v3/apis/nothing/v1")
+    assert response is not None
+    assert (response.status, response.body, response.content_type) == (404, b"", "")
+
+
+@pytest.mark.parametrize("path", ["/openapi", "/api/v1"])
 def test_other_paths_are_left_to_others(path: str) -> None:
     assert serve(path) is None
 
