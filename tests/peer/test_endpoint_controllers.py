@@ -10,20 +10,18 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from peer import control_plane
 from peer.sequence import MERGE_PATCH, make_namespace
-from peer.server import Asking, running
-from ports import free_port
+from peer.server import Asking
+from peer.two_managers import both_running
 
 pytestmark = pytest.mark.interop("kube-controller-manager", "API server")
 
@@ -142,25 +140,8 @@ def clusters(
     kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Cluster, Cluster]]:
     there, here = (tmp_path_factory.mktemp(name) for name in ("kubernetes", "podling"))
-    flags = {
-        "controllers": CONTROLLERS,
-        "leader-elect": "false",
-        "bind-address": "127.0.0.1",
-        "secure-port": free_port(),
-        "cert-dir": there,
-    }
-    commands: dict[Path, list[Any]] = {
-        there: [kubernetes_programs / "kube-controller-manager", *(f"--{k}={v}" for k, v in flags.items())],
-        here: [sys.executable, "-m", "podling", "controllers", "--secure-port=0"],
-    }
-    with ExitStack() as stack:
-        made = []
-        for directory, command in commands.items():
-            server = stack.enter_context(control_plane.podling(directory))
-            asking = stack.enter_context(server.asking())
-            whole = [str(one) for one in [*command, f"--kubeconfig={server.kubeconfig}"]]
-            begun = stack.enter_context(running(whole, directory / "controllers.log"))
-            made.append(Cluster(asking, begun, ""))
+    with both_running(kubernetes_programs, there, here, CONTROLLERS) as clusters:
+        made = [Cluster(one.asking, one.controllers, "") for one in clusters]
         for cluster in made:
             for name, zone in NODES.items():
                 labels = {"topology.kubernetes.io/zone": zone} if zone else {}

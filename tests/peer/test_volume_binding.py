@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -18,10 +17,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from peer import control_plane
 from peer.sequence import MERGE_PATCH, make_namespace
-from peer.server import Asking, running
-from ports import free_port
+from peer.server import Asking
+from peer.two_managers import Cluster, both_running
 
 pytestmark = pytest.mark.interop("kube-controller-manager", "API server")
 
@@ -40,11 +38,6 @@ ONE, MANY, READ, ALONE = "ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany", "Read
 ISCSI = {"targetPortal": "1.2.3.4", "iqn": "iqn.2015-01.a:b", "lun": 0}
 
 
-class Cluster(NamedTuple):
-    asking: Asking
-    controllers: subprocess.Popen[bytes]
-
-
 class Step(NamedTuple):
     """A request; `{ns}` in its target is the story's namespace."""
 
@@ -58,26 +51,8 @@ def both(
     kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Cluster, Cluster]]:
     there, here = (tmp_path_factory.mktemp(name) for name in ("kubernetes", "podling"))
-    flags = {
-        "controllers": CONTROLLERS,
-        "pvclaimbinder-sync-period": "1s",
-        "leader-elect": "false",
-        "bind-address": "127.0.0.1",
-        "secure-port": free_port(),
-        "cert-dir": there,
-    }
-    commands: dict[Path, list[Any]] = {
-        there: [kubernetes_programs / "kube-controller-manager", *(f"--{k}={v}" for k, v in flags.items())],
-        here: [sys.executable, "-m", "podling", "controllers", "--secure-port=0"],
-    }
-    with ExitStack() as stack:
-        made = []
-        for directory, command in commands.items():
-            server = stack.enter_context(control_plane.podling(directory))
-            asking = stack.enter_context(server.asking())
-            whole = [str(one) for one in [*command, f"--kubeconfig={server.kubeconfig}"]]
-            log = directory / "controllers.log"
-            made.append(Cluster(asking, stack.enter_context(running(whole, log))))
+    own = {"pvclaimbinder-sync-period": "1s"}
+    with both_running(kubernetes_programs, there, here, CONTROLLERS, own) as made:
         for cluster in made:
             for step in (volume("first"),):
                 sent(cluster.asking, "first", step)
@@ -317,16 +292,26 @@ STORIES: dict[str, list[list[Step]]] = {
 
 @pytest.mark.parametrize("story", STORIES)
 def test_claims_and_volumes_come_to_the_same(both: tuple[Cluster, Cluster], story: str) -> None:
+    alike(both, story, STORIES[story], settled)
+
+
+def alike(
+    both: tuple[Cluster, Cluster],
+    story: str,
+    steps: Sequence[Sequence[Step]],
+    settled: Callable[[Cluster, str], list[str]],
+) -> None:
+    """After each step the clusters come to the same lines, in any order."""
     with ExitStack() as stack:
         for cluster in both:
             make_namespace(cluster.asking, story)
             stack.callback(clear, cluster.asking, story)
-        for number, steps in enumerate(STORIES[story]):
+        for number, together in enumerate(steps):
             for cluster in both:
-                for step in steps:
+                for step in together:
                     sent(cluster.asking, story, step)
-            with ThreadPoolExecutor(2) as together:
-                theirs, ours = (set(found) for found in together.map(lambda one: settled(one, story), both))
+            with ThreadPoolExecutor(2) as threads:
+                theirs, ours = (set(found) for found in threads.map(lambda one: settled(one, story), both))
             unlike = [f"kubernetes: {line}" for line in theirs - ours]
             unlike += [f"podling: {line}" for line in ours - theirs]
             assert not unlike, "\n".join([f"step {number}", *sorted(unlike)])

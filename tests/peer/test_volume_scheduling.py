@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -25,10 +24,9 @@ from peer.test_volume_binding import (
     PAUSE,
     PODS,
     SAME,
-    Cluster,
     Step,
+    alike,
     claim,
-    clear,
     patched,
     ref,
     sent,
@@ -37,6 +35,7 @@ from peer.test_volume_binding import (
     volume,
     wait,
 )
+from peer.two_managers import Cluster
 from ports import free_port
 
 pytestmark = pytest.mark.interop("kube-scheduler", "API server")
@@ -85,7 +84,7 @@ def both(
                 )
                 for number, command in enumerate(commands)
             ]
-            cluster = Cluster(asking, processes[0])
+            cluster = Cluster(server, asking, processes[0])
             for name, zone in (("a", "east"), ("b", "west")):
                 body = {"metadata": {"name": name, "labels": {HOST: name, ZONE: zone}}}
                 sent(asking, "", Step("POST", NODES, body))
@@ -239,19 +238,7 @@ STORIES: dict[str, list[list[Step]]] = {
 
 @pytest.mark.parametrize("story", STORIES)
 def test_pods_with_claims_get_the_same_nodes(both: tuple[Cluster, Cluster], story: str) -> None:
-    with ExitStack() as stack:
-        for cluster in both:
-            make_namespace(cluster.asking, story)
-            stack.callback(clear, cluster.asking, story)
-        for number, steps in enumerate(STORIES[story]):
-            for cluster in both:
-                for step in steps:
-                    sent(cluster.asking, story, step)
-            with ThreadPoolExecutor(2) as together:
-                theirs, ours = (set(found) for found in together.map(lambda one: _settled(one, story), both))
-            unlike = [f"kubernetes: {line}" for line in theirs - ours]
-            unlike += [f"podling: {line}" for line in ours - theirs]
-            assert not unlike, "\n".join([f"step {number}", *sorted(unlike)])
+    alike(both, story, STORIES[story], _settled)
 
 
 def _settled(cluster: Cluster, ns: str) -> list[str]:

@@ -10,21 +10,19 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from peer import control_plane
 from peer.sequence import MERGE_PATCH, make_namespace
-from peer.server import Asking, running
-from ports import free_port
+from peer.server import Asking
+from peer.two_managers import Cluster, both_running
 
 pytestmark = pytest.mark.interop("kube-controller-manager", "API server")
 
@@ -49,35 +47,12 @@ COMBINED = "(combined from similar events)"
 Step = Callable[[Asking, str], None]
 
 
-class Cluster(NamedTuple):
-    asking: Asking
-    controllers: subprocess.Popen[bytes]
-
-
 @pytest.fixture(scope="module")
 def both(
     kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Cluster, Cluster]]:
     there, here = (tmp_path_factory.mktemp(name) for name in ("kubernetes", "podling"))
-    flags = {
-        "controllers": CONTROLLERS,
-        "leader-elect": "false",
-        "bind-address": "127.0.0.1",
-        "secure-port": free_port(),
-        "cert-dir": there,
-    }
-    commands: dict[Path, list[Any]] = {
-        there: [kubernetes_programs / "kube-controller-manager", *(f"--{k}={v}" for k, v in flags.items())],
-        here: [sys.executable, "-m", "podling", "controllers", "--secure-port=0"],
-    }
-    with ExitStack() as stack:
-        made = []
-        for directory, command in commands.items():
-            server = stack.enter_context(control_plane.podling(directory))
-            asking = stack.enter_context(server.asking())
-            whole = [str(one) for one in [*command, f"--kubeconfig={server.kubeconfig}"]]
-            log = directory / "controllers.log"
-            made.append(Cluster(asking, stack.enter_context(running(whole, log))))
+    with both_running(kubernetes_programs, there, here, CONTROLLERS) as made:
         yield made[0], made[1]
 
 
