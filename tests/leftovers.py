@@ -79,9 +79,10 @@ def remove_link(name: str) -> None:
 def remove_cgroups(name: str) -> None:
     """Deepest first; on cgroup v1 there is one hierarchy for each controller."""
     for root in _cgroups(name):
-        for directory in sorted([root, *root.rglob("*/")], key=lambda path: -len(path.parts)):
+        # Others may go meanwhile: os.walk passes over what is gone.
+        for directory, _, _ in os.walk(root, topdown=False):
             with suppress(OSError):
-                directory.rmdir()
+                os.rmdir(directory)
 
 
 def _cgroups(pattern: str) -> Iterator[Path]:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -587,19 +588,27 @@ def test_a_session_ends_with_its_user_before_it_has_begun(cluster: Cluster, sent
     cluster.make_pod(pod)
     watch = ["get", "pod", pod, "--watch", "-o", "jsonpath={.spec.ephemeralContainers[*].name}{'.'}"]
     command = ["kubectl", "--kubeconfig", str(cluster.kubeconfig), "-n", NAMESPACE, *watch]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+    with ExitStack() as ending:
+        watching = ending.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        ending.callback(watching.kill)
         assert watching.stdout is not None
         assert watching.stdout.read(1) == "."
-        session = subprocess.Popen(
-            cluster.command(pod, "-c", "mine", "--target=app", "--end-with-session", "--", "sleep", "3600"),
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
+        session = ending.enter_context(
+            subprocess.Popen(
+                cluster.command(
+                    pod, "-c", "mine", "--target=app", "--end-with-session", "--", "sleep", "3600"
+                ),
+                stdin=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                # Who runs tests in the background may have it ignored.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            )
         )
+        ending.callback(session.kill)
         assert watching.stdout.read(1) == "m"
         session.send_signal(sent)
         _, told = session.communicate(timeout=60)
-        watching.kill()
     assert session.returncode == 128 + sent, told
     cluster.wait_for(ENDED, pod, "mine")
 
