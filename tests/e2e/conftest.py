@@ -86,9 +86,9 @@ class Podling:
         assert running
         os.kill(running, number)
 
-    def apply(self, *objects: dict[str, Any]) -> None:
+    def apply(self, *objects: dict[str, Any], timeout: float = 60) -> None:
         listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
-        self.kubectl("apply", "-f", "-", input=json.dumps(listed))
+        self.kubectl("apply", "-f", "-", input=json.dumps(listed), timeout=timeout)
 
     def get(self, *arguments: str) -> Any:
         return json.loads(self.kubectl("get", *arguments, "-o", "json").stdout)

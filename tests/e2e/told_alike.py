@@ -175,6 +175,14 @@ CASES: Mapping[str, tuple[dict[str, Any], str]] = {
         ),
         "FailedMount",
     ),
+    "host-volume": (
+        spec(
+            app(volumeMounts=[{"name": "v", "mountPath": "/v"}]),
+            hostNetwork=True,
+            volumes=[{"name": "v", "secret": {"secretName": "none"}}],
+        ),
+        "FailedMount",
+    ),
     "two-volumes": (
         spec(
             app(volumeMounts=[{"name": n, "mountPath": f"/{n}"} for n in "vw"]),
@@ -326,13 +334,26 @@ def told(pod: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> dict[st
         for one in status.get("conditions", [])
     }
     whole = {key: masked(status.get(key, ""), name) for key in ("phase", "reason", "message")}
-    return {"events": said, "containers": containers, "conditions": conditions, **whole}
+    addresses = len(status.get("podIPs", []))
+    return {
+        "events": said,
+        "containers": containers,
+        "conditions": conditions,
+        "addresses": addresses,
+        **whole,
+    }
 
 
 RACES = {"BackOff", "Killing", "MissingClusterDNS"}
 """Reasons of events that one may have told when the other has not yet; podling's kubelet makes the sandbox
 while volumes are set up."""
+CREATING, STARTS = "ContainerCreating", "PodReadyToStartContainers"
 _STARTING = "dial tcp ADDRESS:8080: connect: connection refused"
+
+
+def _has_no_volumes(told: Mapping[str, Any]) -> bool:
+    waiting = {one["state"].get("waiting", {}).get("reason") for one in told["containers"].values()}
+    return ("Warning", "FailedMount") in {what[:2] for what in told["events"]} and waiting == {CREATING}
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
@@ -362,6 +383,10 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[st
         second = other["conditions"].get(type_)
         if second and first[0] == second[0] and first != second:
             yield f"{type_}: {first} {second}"
+    if all(map(_has_no_volumes, (one, other))):
+        first, second = ((told["conditions"][STARTS][0], told["addresses"]) for told in (one, other))
+        if first != second:
+            yield f"{STARTS} and addresses: {first} {second}"
     if one["phase"] == other["phase"]:
         for key in ("reason", "message"):
             if one[key] != other[key]:

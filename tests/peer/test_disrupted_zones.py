@@ -1,9 +1,10 @@
 """R-SYS-8: lost nodes are given up, while few, most or all of a zone are lost, as by the
 kube-controller-manager.
 
-The test is the kubelets, as in `test_lost_nodes.py`. Kubernetes looks how many are lost after it has queued the
-last of them, and takes from the queue meanwhile if the rate allows it: the node by which a zone is disrupted is
-given up or not, by chance. So in the stories either the rate does not allow it, or nobody looks at that node.
+The test is the kubelets, as in `test_lost_nodes.py`. Kubernetes looks how many are lost after it has queued
+the last of them, and takes from the queue meanwhile if the rate allows it: the node by which a zone is
+disrupted is given up or not, by chance. So in the stories either the rate does not allow it, or nobody looks
+at that node.
 """
 
 from __future__ import annotations

@@ -226,6 +226,11 @@ class ObservedPod(msgspec.Struct, frozen=True, dict=True):
         return self.sandboxes[0] if self.sandboxes else None
 
     @property
+    def is_prepared(self) -> bool:
+        """Containers may be created, or were: the sandbox is usable, and the volumes are set up."""
+        return bool(self.sandbox and self.sandbox.usable and (self.volumes_ready or self.containers))
+
+    @property
     def ips(self) -> tuple[str, ...]:
         """The addresses of the newest sandbox while it is usable."""
         return self.sandboxes[0].ips if self.sandboxes and self.sandboxes[0].usable else ()

@@ -78,7 +78,7 @@ def pod_conditions(pod: Pod, observed: ObservedPod, facts: Facts, now: datetime)
     """All conditions of the pod: those of other writers as they are, then the kubelet's."""
     kept = [condition for condition in pod.status.conditions if condition.type not in OWNED]
     found = {condition.type: condition.status for condition in kept}
-    sandbox, told = observed.sandbox, observed.termination
+    told = observed.termination
     containers_ready = ready = _containers_ready(pod, facts)
     # A pod is Ready when its containers are and each of its readiness gates is True.
     faults = []
@@ -91,7 +91,7 @@ def pod_conditions(pod: Pod, observed: ObservedPod, facts: Facts, now: datetime)
     if faults:
         ready = Judgement(False, "ReadinessGatesNotReady", ", ".join(faults))
     judgements: dict[str, Judgement] = {
-        READY_TO_START: Judgement(sandbox is not None and sandbox.usable),
+        READY_TO_START: Judgement(observed.is_prepared),
         INITIALIZED: _initialized(pod, facts),
         READY: ready,
         CONTAINERS_READY: containers_ready,

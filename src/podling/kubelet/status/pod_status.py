@@ -74,8 +74,10 @@ def pod_status(pod: Pod, observed: ObservedPod, now: datetime, host_ips: Sequenc
     # One that came too late has ended without an instance.
     debugged = any(s.state.running or (s.state.terminated and s.state.terminated.container_id) for s in debug)
     facts = Facts(phase, statuses, begun, debugged)
-    # Addresses stay in the status after the sandbox is gone: clients ask for those of completed pods.
-    pod_ips = list(observed.ips) or [ip.ip for ip in pod.status.pod_ips]
+    # Kubernetes makes the sandbox once the volumes are set up, and tells its addresses then. They stay in the
+    # status after it is gone: clients ask for those of completed pods.
+    given = observed.ips if observed.is_prepared else ()
+    pod_ips = list(given) or [ip.ip for ip in pod.status.pod_ips]
     if pod.spec.host_network:
         pod_ips = list(host_ips) if observed.sandbox else []
     allocated = whole(pod)

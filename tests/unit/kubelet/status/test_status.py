@@ -284,6 +284,18 @@ def test_ready_to_start_containers_follows_the_sandbox(scene: type[Scene], sandb
     assert found["PodReadyToStartContainers"] == (ready, "")
 
 
+@pytest.mark.parametrize(("text", "starts"), [("", False), ("a=run", True)])
+def test_a_sandbox_shows_once_the_volumes_are_set_up(scene: type[Scene], text: str, starts: bool) -> None:
+    """As if it were made then; a container proves that they were."""
+    pod = scene.pod("a")
+    observed = replace(scene.observed(pod, text), volumes_ready=False)
+    status = pod_status(pod, observed, scene.NOW)
+    assert (conditions(status)["PodReadyToStartContainers"][0] == "True", bool(status.pod_ips)) == (
+        starts,
+        starts,
+    )
+
+
 def test_probes_decide_started_and_ready(scene: type[Scene]) -> None:
     pod = scene.pod("a b")
     probes = {"a-0": ProbeResult(started=False, ready=False), "b-0": ProbeResult(ready=False)}
