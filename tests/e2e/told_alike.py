@@ -384,9 +384,9 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[st
         if second and first[0] == second[0] and first != second:
             yield f"{type_}: {first} {second}"
     if all(map(_has_no_volumes, (one, other))):
-        first, second = ((told["conditions"][STARTS][0], told["addresses"]) for told in (one, other))
-        if first != second:
-            yield f"{STARTS} and addresses: {first} {second}"
+        shown = [(told["conditions"][STARTS][0], told["addresses"]) for told in (one, other)]
+        if shown[0] != shown[1]:
+            yield f"{STARTS} and addresses: {shown}"
     if one["phase"] == other["phase"]:
         for key in ("reason", "message"):
             if one[key] != other[key]:
