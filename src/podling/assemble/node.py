@@ -139,7 +139,7 @@ class RunningNode:
                 if neighbour is not None:
                     connect = await serving.enter_async_context(server.joined(neighbour.peer))
                     serving.enter_context(neighbour.join(settings.ip, port_of(settings.listener), connect))
-                await server.run()
+                await asyncio.Event().wait()
 
         async with asyncio.TaskGroup() as tasks:
             if self._containerd is not None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
-from asyncinotify import Inotify, Mask
+from asyncinotify import Mask
+
+from podling.process.directories import followed
 
 _CHANGES = Mask.CLOSE_WRITE | Mask.MOVED_TO | Mask.CREATE | Mask.DELETE
 
@@ -21,14 +24,17 @@ async def contents(files: Sequence[Path]) -> Contents:
 async def changes(files: Sequence[Path], before: Contents) -> AsyncIterator[Contents]:
     """What the files hold whenever that is not what they held before, or last. Their directories are watched:
     each file may be a link to another one."""
-    with Inotify() as inotify:
+    changed = asyncio.Event()
+    with ExitStack() as following:
         for directory in {file.parent for file in files}:
-            inotify.add_watch(directory, _CHANGES)
+            following.enter_context(followed(directory, _CHANGES, lambda _: changed.set()))
         known = before
         if (now := await contents(files)) != known:
             known = now
             yield now
-        async for _ in inotify:
+        while True:
+            await changed.wait()
+            changed.clear()
             if (now := await contents(files)) != known:
                 known = now
                 yield now

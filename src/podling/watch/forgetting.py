@@ -6,11 +6,11 @@ resume, and the pages of a list go on, for as long as ever. A tick is a minute.
 
 from __future__ import annotations
 
+import ctypes
 from collections import deque
 from collections.abc import Collection
 from functools import partial
 
-from podling.process.heap import give_back
 from podling.process.waits import long_work
 from podling.watch.cache import ResourceCache
 
@@ -18,6 +18,16 @@ AGE = 2
 """Kubernetes' watch cache forgets after 75 s what it has no room for."""
 WORTHWHILE = 1_000
 """Changes, of some kilobytes each, whose memory is given back to the system at the next tick."""
+
+_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+"""glibc's; other C libraries have none."""
+
+
+def give_back() -> None:
+    """Give whole pages that are free back to the system. malloc itself gives back the end of its heap only,
+    and something that lives on is always there. Takes 2 ms for 30 MB."""
+    if _trim is not None:
+        _trim(0)
 
 
 class Forgetting:

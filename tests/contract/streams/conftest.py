@@ -267,11 +267,10 @@ async def node(
     server = KubeletServer(host, SystemClock(), masters_only)
     try:
         async with asyncio.TaskGroup() as group:
-            running = [group.create_task(server.run()), group.create_task(host.follow_events())]
+            following = group.create_task(host.follow_events())
             async with _address(server, seam, certificates) as address:
                 yield Node(host, address, config, containerd.busybox)
-            for task in running:
-                task.cancel()
+            following.cancel()
     finally:
         await until_done(lambda: containerd_runtime.stop_pod_sandbox(sandbox))
         await until_done(lambda: containerd_runtime.remove_pod_sandbox(sandbox))

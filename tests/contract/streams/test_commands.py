@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from podling.kubelet.logs.reading import LogDirectories
+from podling.kubelet.logs.reading import log_changes
 from podling.kubelet.server import relay
 from podling.streaming import driver
 from podling.streaming.upgrade import Refused
@@ -259,15 +259,11 @@ async def test_a_client_that_reads_hears_all_from_a_container_that_is_stopped(
 
 async def until_quiet(log: Path) -> None:
     """Returns once the container is held up: what it says is logged as it is read."""
-    directories = LogDirectories()
-    async with asyncio.TaskGroup() as group:
-        watching = group.create_task(directories.run())
-        with directories.changes(log) as changes, suppress(TimeoutError):
-            while True:
-                changes.changed.clear()
-                async with asyncio.timeout(0.5):
-                    await changes.changed.wait()
-        watching.cancel()
+    with log_changes(log) as changes, suppress(TimeoutError):
+        while True:
+            changes.changed.clear()
+            async with asyncio.timeout(0.5):
+                await changes.changed.wait()
 
 
 @pytest.mark.parametrize("protocol", ["spdy:v4.channel.k8s.io", "v4.channel.k8s.io"])

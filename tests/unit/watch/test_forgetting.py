@@ -7,7 +7,6 @@ import json
 
 import pytest
 
-from podling.process import heap
 from podling.storage.interface import CompactedError
 from podling.storage.memory import MemoryStorage
 from podling.watch import forgetting
@@ -108,5 +107,5 @@ def test_memory_is_given_back() -> None:
     last = bytes(4001)
     full = resident()
     pieces.clear()
-    heap.give_back()
+    forgetting.give_back()
     assert full - resident() > 5_000 and last

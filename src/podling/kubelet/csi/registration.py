@@ -19,11 +19,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from asyncinotify import Inotify, Mask
+from asyncinotify import Mask
 
 from podling.client.client import Client
 from podling.kubelet.csi.interface import DriverError
 from podling.model.errors import StatusError
+from podling.process.directories import followed
 from podling.process.waits import Backoff
 
 if TYPE_CHECKING:
@@ -75,17 +76,18 @@ class CsiDrivers:
         await asyncio.to_thread(self._registry.mkdir, mode=0o750, parents=True, exist_ok=True)
         known: dict[_Socket, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as tasks:
-            with Inotify() as inotify:
-                inotify.add_watch(self._registry, _CHANGES | Mask.ONLYDIR)
+            changed = asyncio.Event()
+            with followed(self._registry, _CHANGES | Mask.ONLYDIR, lambda _: changed.set()):
                 while True:
                     # Read strictly after the watch was set, and after each event.
+                    changed.clear()
                     found = await asyncio.to_thread(self._sockets)
                     for socket in known.keys() - found:
                         known.pop(socket).cancel()
                         tasks.create_task(self._forget(socket))
                     for socket in found - known.keys():
                         known[socket] = tasks.create_task(self._keep_trying(socket))
-                    await inotify.get()
+                    await changed.wait()
 
     def _sockets(self) -> set[_Socket]:
         found = set()

@@ -3,8 +3,7 @@
 A log consists of the parts that rotation has made, oldest first, and the file being written. A reader that is
 in the middle when the log is rotated finishes the old file and goes on with the new one. Following waits for
 inotify events of the log's directory instead of polling. It ends when the container has exited and the
-runtime has closed the file. All followers share one inotify instance, as a user may have few (128 on most
-machines).
+runtime has closed the file.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import asyncio
 import gzip
 import io
 import os
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, ParamSpec, TypeVar, cast
 
 import msgspec
-from asyncinotify import Inotify, Mask, Watch
+from asyncinotify import Mask
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFault
@@ -29,6 +28,7 @@ from podling.kubelet.files.descriptors import looked_at, open_regular
 from podling.kubelet.logs.format import LogFormatter, LogOptions, tail_offset
 from podling.kubelet.logs.rotation import COMPRESSED, moment_of, parts
 from podling.kubelet.pod.host import PodHost
+from podling.process.directories import Happened, followed
 from podling.process.waits import Backoff, woken
 
 P = ParamSpec("P")
@@ -185,51 +185,18 @@ class LogChanges:
         self.changed = asyncio.Event()
         self.closed = asyncio.Event()
 
-    def tell(self, mask: Mask, name: str) -> None:
-        if mask & Mask.CLOSE_WRITE and name == self.name:
+    def tell(self, happened: Happened) -> None:
+        if happened.mask & Mask.CLOSE_WRITE and happened.name == self.name:
             self.closed.set()
         self.changed.set()
 
 
-class LogDirectories:
-    """The directories of followed logs, watched by one inotify instance. `run` must run to wake followers."""
-
-    def __init__(self) -> None:
-        self._inotify = Inotify()
-        self._followers: dict[Path, set[LogChanges]] = defaultdict(set)
-        self._watches: dict[Path, Watch] = {}
-
-    async def run(self) -> None:
-        """Never ends by itself."""
-        with self._inotify:
-            async for event in self._inotify:
-                watch = event.watch
-                if watch is None:
-                    # Events were lost: all are woken.
-                    told = [changes for followers in self._followers.values() for changes in followers]
-                else:
-                    told = list(self._followers.get(watch.path, ()))
-                    if event.mask & Mask.IGNORED and self._watches.get(watch.path) is watch:
-                        del self._watches[watch.path]
-                for changes in told:
-                    changes.tell(event.mask, event.name.name if event.name else "")
-
-    @contextmanager
-    def changes(self, log: Path) -> Iterator[LogChanges]:
-        """Raises OSError when there is no such directory."""
-        directory, changes = log.parent, LogChanges(log.name)
-        if directory not in self._watches:
-            self._watches[directory] = self._inotify.add_watch(directory, _MASK)
-        self._followers[directory].add(changes)
-        try:
-            yield changes
-        finally:
-            followers = self._followers[directory]
-            followers.discard(changes)
-            if not followers:
-                del self._followers[directory]
-                if watch := self._watches.pop(directory, None):
-                    self._inotify.rm_watch(watch)
+@contextmanager
+def log_changes(log: Path) -> Iterator[LogChanges]:
+    """Raises OSError when its directory is not there."""
+    changes = LogChanges(log.name)
+    with followed(log.parent, _MASK, changes.tell):
+        yield changes
 
 
 class ContainerLog(msgspec.Struct, frozen=True):
@@ -283,7 +250,6 @@ async def follow_log(
     options: LogOptions,
     write: Write,
     *,
-    directories: LogDirectories,
     ended: Ended,
     tail_lines: int | None = None,
 ) -> None:
@@ -291,7 +257,7 @@ async def follow_log(
     and whatever `write` raises in a group.
     """
     formatter = LogFormatter(options)
-    with directories.changes(path) as changes:
+    with log_changes(path) as changes:
         async with _opened(path, tail_lines, options.since) as log, asyncio.TaskGroup() as group:
             over = asyncio.Event()
             waiting = group.create_task(wait_complete(ended, changes, over))
@@ -312,9 +278,9 @@ async def follow_log(
     await write(formatter.end())
 
 
-async def written_out(path: Path, ended: Ended, directories: LogDirectories) -> None:
+async def written_out(path: Path, ended: Ended) -> None:
     """Returns once the log of a container that has ended is complete."""
-    with directories.changes(path) as changes:
+    with log_changes(path) as changes:
         await wait_complete(ended, changes, asyncio.Event())
 
 

@@ -11,7 +11,6 @@ from aiohttp import web
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFault
-from podling.kubelet.logs.reading import LogDirectories
 from podling.kubelet.pod.host import HTTPRefusal, PodHost, Signal, of_runtime, pod_of
 from podling.kubelet.server import streams
 from podling.kubelet.server.relay import CommandStreams
@@ -24,10 +23,10 @@ from podling.streaming.session import Session
 class StreamHandlers:
     """`stops` completes when the kubelet is to stop."""
 
-    def __init__(self, host: PodHost, directories: LogDirectories, stops: Signal) -> None:
+    def __init__(self, host: PodHost, stops: Signal) -> None:
         self._host = host
         self._stops = stops
-        self._replays = Replays(host, directories)
+        self._replays = Replays(host)
 
     async def exec(self, request: web.Request) -> web.StreamResponse:
         """Run a command in a container and join it to the client. Raises HTTPRefusal and Unacceptable."""

@@ -15,7 +15,6 @@ from aiohttp import web
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.logs.format import LogOptions
 from podling.kubelet.logs.reading import (
-    LogDirectories,
     container_log,
     follow_log,
     send_log,
@@ -111,10 +110,9 @@ def _id_of(terminated: ContainerStateTerminated | None, otherwise: str) -> str:
 class LogHandler:
     """Answers requests for logs. `stops` completes when the kubelet is to stop."""
 
-    def __init__(self, host: PodHost, clock: Clock, directories: LogDirectories, stops: Signal) -> None:
+    def __init__(self, host: PodHost, clock: Clock, stops: Signal) -> None:
         self._host = host
         self._clock = clock
-        self._directories = directories
         self._stops = stops
 
     async def container_logs(self, request: web.Request) -> web.StreamResponse:
@@ -149,11 +147,11 @@ class LogHandler:
                 cutting = group.create_task(cut())
                 shown, tail = (log.path, wanted.options, response.write), wanted.tail_lines
                 if wanted.follow:
-                    await follow_log(*shown, directories=self._directories, ended=log.ended, tail_lines=tail)
+                    await follow_log(*shown, ended=log.ended, tail_lines=tail)
                 else:
                     if log.exit_code() is not None and not await log.is_complete():
                         # An exit is known, and told, before the runtime has written the last of the log.
-                        await written_out(log.path, log.ended, self._directories)
+                        await written_out(log.path, log.ended)
                     await send_log(*shown, tail_lines=tail)
                 cutting.cancel()
         except* ConnectionError:

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing
 
 from podling.cri.interface import RuntimeFault
-from podling.kubelet.logs.reading import LogChanges, LogDirectories, container_log, wait_complete
+from podling.kubelet.logs.reading import LogChanges, container_log, log_changes, wait_complete
 from podling.kubelet.pod.containers import all_containers
 from podling.kubelet.pod.host import PodHost, Signal
 from podling.kubelet.server.relay import (
@@ -74,7 +74,7 @@ async def relay_replay(
             if name in ours
         ]
         leaving = group.create_task(drop_with(client, runtime, uploads))
-        with replay.directories.changes(replay.log.path) as changes, closing(ReplayLog(replay)) as log:
+        with log_changes(replay.log.path) as changes, closing(ReplayLog(replay)) as log:
             output = ReplayOutput(ours, theirs, changes, terminal=wanted.tty)
             stopping = group.create_task(kubelet_stop())
             losing = group.create_task(_lost(theirs["error"]))
@@ -112,7 +112,7 @@ async def relay_ended(client: Session, wanted: CommandStreams, dialect: Dialect,
     for name in ("stdin", "resize"):
         if name in ours:
             ours[name].ignore()
-    with replay.directories.changes(replay.log.path) as changes:
+    with log_changes(replay.log.path) as changes:
         await wait_complete(replay.log.ended, changes, asyncio.Event())
         output = ReplayOutput(ours, {}, changes, terminal=wanted.tty)
         with closing(ReplayLog(replay)) as log:
@@ -193,9 +193,8 @@ async def _until_silent(
 class Replays:
     """Remembers, while the kubelet runs, which ephemeral containers have been attached to."""
 
-    def __init__(self, host: PodHost, directories: LogDirectories) -> None:
+    def __init__(self, host: PodHost) -> None:
         self._host = host
-        self._directories = directories
         self._attached: dict[str, str] = {}
         """By container id, the uid of its pod."""
 
@@ -218,4 +217,4 @@ class Replays:
         containers = (container for _, container in all_containers(pod))
         passes_end = any(container.stdin_once for container in containers if container.name == name)
         asked = time.time_ns()
-        return Replay(log, self._directories, asked, passes_end=passes_end, tells_exit=tells_exit)
+        return Replay(log, asked, passes_end=passes_end, tells_exit=tells_exit)

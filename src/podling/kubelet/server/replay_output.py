@@ -18,7 +18,7 @@ from itertools import groupby
 import msgspec
 
 from podling.kubelet.logs.format import LogLine, nanoseconds, parse_line
-from podling.kubelet.logs.reading import ContainerLog, LogChanges, LogDirectories, LogFile
+from podling.kubelet.logs.reading import ContainerLog, LogChanges, LogFile
 from podling.streaming.session import Stream
 from podling.streaming.wire import Disconnected
 
@@ -102,7 +102,6 @@ class Replay(msgspec.Struct, frozen=True):
     """What an attach with replay shows."""
 
     log: ContainerLog
-    directories: LogDirectories
     asked: int
     """When the runtime was asked to attach, in ns since the epoch."""
     passes_end: bool

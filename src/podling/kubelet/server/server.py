@@ -24,7 +24,6 @@ from typing import NamedTuple
 from aiohttp import web
 
 from podling.client.client import Client
-from podling.kubelet.logs.reading import LogDirectories
 from podling.kubelet.pod.host import HTTPRefusal, PodHost
 from podling.kubelet.server.exec import StreamHandlers
 from podling.kubelet.server.log_requests import LogHandler
@@ -167,14 +166,9 @@ class KubeletServer:
         self._clock = clock
         self._allowed = allowed
         self._owner_of = owner_of
-        self._directories = LogDirectories()
         self._stops = asyncio.Event()
-        self._logs = LogHandler(host, clock, self._directories, self._stops.wait)
-        self._streams = StreamHandlers(host, self._directories, self._stops.wait)
-
-    async def run(self) -> None:
-        """Wake followers of logs. To run as long as the server listens."""
-        await self._directories.run()
+        self._logs = LogHandler(host, clock, self._stops.wait)
+        self._streams = StreamHandlers(host, self._stops.wait)
 
     @asynccontextmanager
     async def listening(self, listener: socket.socket, tls: ssl.SSLContext) -> AsyncIterator[int]:

@@ -14,11 +14,12 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import AsyncGenerator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import yaml
-from asyncinotify import Inotify, Mask
+from asyncinotify import Mask
 
 from podling.kubelet.cri_config.environment import referenced_objects
 from podling.kubelet.files.descriptors import open_regular
@@ -32,6 +33,7 @@ from podling.model.rules.placement import NO_EXECUTE
 from podling.model.time import Clock, rfc3339
 from podling.model.types.pod import Pod, PodSpec, Toleration
 from podling.model.types.pod_status import PodStatus
+from podling.process.directories import Happened, followed
 
 FILE_SOURCE = "file"
 CONFIG_HASH = "kubernetes.io/config.hash"
@@ -140,9 +142,10 @@ class ManifestDirectory:
         """All static pods, now and after every change. Never ends by itself."""
         while True:
             directory = self._path.parent if self._path.is_file() else self._path
-            with Inotify() as inotify:
+            events: asyncio.Queue[Happened] = asyncio.Queue()
+            with ExitStack() as following:
                 try:
-                    inotify.add_watch(directory, _CHANGES | Mask.ONLYDIR)
+                    following.enter_context(followed(directory, _CHANGES | Mask.ONLYDIR, events.put_nowait))
                 except OSError as error:
                     log.warning("manifests of static pods: %s: %s", directory, error)
                     yield []
@@ -150,10 +153,10 @@ class ManifestDirectory:
                     continue
                 # Read strictly after the watch was set, never before: else a file in between is missed.
                 yield await self._read_now()
-                async for event in inotify:
+                is_gone = False
+                while not is_gone:
+                    is_gone = bool((await events.get()).mask & _GONE)
                     yield await self._read_now()
-                    if event.mask & _GONE:
-                        break
 
     async def _read_now(self) -> list[Pod]:
         return await asyncio.to_thread(self.read, rfc3339(self._clock.now()))

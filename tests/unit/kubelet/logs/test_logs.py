@@ -13,7 +13,6 @@ import pytest
 from podling.kubelet.logs.format import LogOptions
 from podling.kubelet.logs.reading import (
     LogChanges,
-    LogDirectories,
     follow_log,
     send_log,
     wait_complete,
@@ -29,14 +28,13 @@ def line(text: str) -> bytes:
 class Container:
     """Writes a log, is followed, ends."""
 
-    def __init__(self, path: Path, directories: LogDirectories) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.out = path.open("ab", buffering=0)
         self.gone = asyncio.Event()
         self.complete = True
         self.heard = b""
         self._news = asyncio.Event()
-        self.directories = directories
 
     def say(self, text: str) -> None:
         self.out.write(line(text))
@@ -60,7 +58,6 @@ class Container:
             self.path,
             LogOptions(**options),
             write,
-            directories=self.directories,
             ended=ended,
             tail_lines=tail,
         )
@@ -74,13 +71,9 @@ class Container:
 
 @pytest.fixture
 async def container(tmp_path: Path) -> AsyncIterator[Container]:
-    directories = LogDirectories()
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(directories.run())
-        container = Container(tmp_path / "0.log", directories)
-        yield container
-        container.out.close()
-        running.cancel()
+    container = Container(tmp_path / "0.log")
+    yield container
+    container.out.close()
 
 
 async def test_lines_come_as_they_are_written_until_the_container_ends(container: Container) -> None:
@@ -118,7 +111,7 @@ async def test_the_log_of_an_ended_container_is_complete_once_its_runtime_has_cl
         return False
 
     async with asyncio.TaskGroup() as group:
-        waiting = group.create_task(written_out(container.path, ended, container.directories))
+        waiting = group.create_task(written_out(container.path, ended))
         container.say("first")
         await asyncio.sleep(0)
         assert not waiting.done()
@@ -183,8 +176,8 @@ async def test_a_tail_is_followed_from_there(container: Container) -> None:
         container.gone.set()
 
 
-async def test_two_followers_hear_the_same_and_leave_no_watch(container: Container) -> None:
-    other = Container(container.path, container.directories)
+async def test_two_followers_hear_the_same(container: Container) -> None:
+    other = Container(container.path)
     async with asyncio.TaskGroup() as group:
         group.create_task(container.follow())
         group.create_task(other.follow())
@@ -194,7 +187,6 @@ async def test_two_followers_hear_the_same_and_leave_no_watch(container: Contain
         container.gone.set()
         other.gone.set()
     other.out.close()
-    assert container.directories._watches == {}
 
 
 async def test_a_write_that_fails_ends_the_following(container: Container) -> None:
@@ -206,7 +198,7 @@ async def test_a_write_that_fails_ends_the_following(container: Container) -> No
 
     container.say("x")
     with pytest.raises(ExceptionGroup) as group:
-        await follow_log(container.path, LogOptions(), gone, directories=container.directories, ended=never)
+        await follow_log(container.path, LogOptions(), gone, ended=never)
     assert group.group_contains(ConnectionResetError)
 
 

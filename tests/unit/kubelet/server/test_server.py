@@ -112,22 +112,19 @@ async def ask(authority: Authority, host: Host) -> AsyncIterator[Ask]:
     server = KubeletServer(host, SystemClock(), masters_only, administrator_by_token)
     tls = server_tls(pair.certificate, pair.key, authority.ca.certificate)
     administrator = tls_of(authority, "admin", "system:masters")
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(server.run())
-        async with (
-            server.listening(socket.create_server(("127.0.0.1", 0)), tls) as port,
-            aiohttp.ClientSession() as session,
-        ):
+    async with (
+        server.listening(socket.create_server(("127.0.0.1", 0)), tls) as port,
+        aiohttp.ClientSession() as session,
+    ):
 
-            async def asked(
-                path: str, method: str = "GET", tls: ssl.SSLContext = administrator, **headers: str
-            ) -> tuple[int, str]:
-                url = f"https://127.0.0.1:{port}{path}"
-                async with session.request(method, url, ssl=tls, headers=headers) as response:
-                    return response.status, await response.text()
+        async def asked(
+            path: str, method: str = "GET", tls: ssl.SSLContext = administrator, **headers: str
+        ) -> tuple[int, str]:
+            url = f"https://127.0.0.1:{port}{path}"
+            async with session.request(method, url, ssl=tls, headers=headers) as response:
+                return response.status, await response.text()
 
-            yield asked
-        running.cancel()
+        yield asked
 
 
 async def test_it_is_healthy_and_lists_its_pods(ask: Ask) -> None:
