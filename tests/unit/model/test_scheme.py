@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 import pytest
 
@@ -9,7 +11,9 @@ from podling.model.codec import json
 from podling.model.scheme import RESOURCES, Resource, by_kind, resource_of
 from podling.model.types.coordination import Lease
 from podling.model.types.core import Event, EventsEvent
+from podling.model.types.meta import KubeObject, PartialObjectMetadata
 from podling.model.types.pod import Pod
+from podling.model.types.service import Service
 
 
 def test_lookups_agree() -> None:
@@ -33,6 +37,16 @@ def test_names_and_groups() -> None:
     assert pods.categories == ("all",)
     assert (leases.group, leases.api_version) == ("coordination.k8s.io", "coordination.k8s.io/v1")
     assert leases.qualified == "leases.coordination.k8s.io"
+
+
+def test_a_type_that_has_less_of_an_object_is_of_its_resource() -> None:
+    class Named(KubeObject):
+        KIND: ClassVar[str] = "Service"
+        API_VERSION: ClassVar[str] = "v1"
+
+    assert resource_of(Named) is resource_of(Service)
+    with pytest.raises(KeyError):
+        resource_of(PartialObjectMetadata)
 
 
 def test_both_forms_of_event_are_resources() -> None:

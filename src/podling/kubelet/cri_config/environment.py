@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
 from podling.kubelet.pod.containers import ConfigError, ContainerType, all_containers
 from podling.kubelet.pod.sandbox import NodeFacts
+from podling.model.codec.fields import Part, always
 from podling.model.quantity import Quantity
 from podling.model.types.container import (
     EnvVarSource,
@@ -23,9 +24,9 @@ from podling.model.types.container import (
     FileKeySelector,
 )
 from podling.model.types.core import ConfigMap, Secret
+from podling.model.types.meta import KubeObject
 from podling.model.types.pod import Pod
 from podling.model.types.references import ResourceFieldSelector
-from podling.model.types.service import Service, ServicePort
 
 _NAME = re.compile(r"[ -<>-~]+")
 """Printable ASCII without an equals sign."""
@@ -66,6 +67,34 @@ def field_paths(pod: Pod) -> dict[str, str]:
     return {container.name: field_path(kind, container.name) for kind, container in all_containers(pod)}
 
 
+class LinkedPort(Part):
+    name: str = ""
+    protocol: str = ""
+    port: int = 0
+
+
+class LinkedSpec(Part):
+    cluster_ip: str = ""
+    ports: list[LinkedPort] = []
+
+
+class LinkedMeta(Part):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class LinkedService(KubeObject):
+    """What variables need of a Service. A kubelet has all services of its cluster in memory, and what is read
+    of each takes a sixth of the whole, and a ninth of the time to decode."""
+
+    KIND: ClassVar[str] = "Service"
+    API_VERSION: ClassVar[str] = "v1"
+
+    metadata: LinkedMeta = always(LinkedMeta)  # type: ignore[assignment]
+    spec: LinkedSpec = always(LinkedSpec)
+
+
 class ServiceAddress(NamedTuple):
     """Where a service is reached."""
 
@@ -74,13 +103,13 @@ class ServiceAddress(NamedTuple):
 
 
 def service_variables(
-    pod: Pod, services: Iterable[Service], api_server: ServiceAddress | None
+    pod: Pod, services: Iterable[LinkedService], api_server: ServiceAddress | None
 ) -> dict[str, str]:
     """The variables of enableServiceLinks: for each service with a cluster IP `NAME_SERVICE_HOST`,
     `NAME_SERVICE_PORT` (of its first port), `NAME_SERVICE_PORT_PORTNAME`, and those of Docker links
     (`NAME_PORT_80_TCP_ADDR` …). The API server's own service is always included, as clients in pods rely on
     it. `api_server` replaces its address, if nothing answers at its cluster IP."""
-    chosen: dict[str, Service] = {}
+    chosen: dict[str, LinkedService] = {}
     for service in services:
         if service.spec.cluster_ip in NO_ADDRESS:
             continue
@@ -97,7 +126,7 @@ def service_variables(
     }
 
 
-def _variables(service: Service, instead: ServiceAddress | None) -> Iterator[tuple[str, str]]:
+def _variables(service: LinkedService, instead: ServiceAddress | None) -> Iterator[tuple[str, str]]:
     prefix, ports = _name(service.metadata.name), service.spec.ports
     places = [instead or ServiceAddress(service.spec.cluster_ip, port.port) for port in ports]
     if not ports:
@@ -120,16 +149,16 @@ def _name(name: str) -> str:
     return name.replace("-", "_").upper()
 
 
-def _protocol(port: ServicePort) -> str:
+def _protocol(port: LinkedPort) -> str:
     return port.protocol.upper() or "TCP"
 
 
-def _url(port: ServicePort, place: ServiceAddress) -> str:
+def _url(port: LinkedPort, place: ServiceAddress) -> str:
     host = f"[{place.host}]" if ":" in place.host else place.host
     return f"{_protocol(port).lower()}://{host}:{place.port}"
 
 
-def _name_of(service: Service) -> tuple[str, str]:
+def _name_of(service: LinkedService) -> tuple[str, str]:
     return service.metadata.namespace, service.metadata.name
 
 

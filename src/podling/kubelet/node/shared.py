@@ -18,7 +18,7 @@ import msgspec
 from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.cri.interface import Runtime, RuntimeFeatures
-from podling.kubelet.cri_config.environment import ServiceAddress, service_variables
+from podling.kubelet.cri_config.environment import LinkedService, ServiceAddress, service_variables
 from podling.kubelet.plan.admission import (
     Amounts,
     Refusal,
@@ -35,7 +35,6 @@ from podling.model.rules.resources import BEST_EFFORT, qos_class
 from podling.model.types.container import ResourceList
 from podling.model.types.node import Taint
 from podling.model.types.pod import Pod
-from podling.model.types.service import Service
 
 EVICTED = "Evicted"
 MEMORY_PRESSURE, DISK_PRESSURE, PID_PRESSURE = "MemoryPressure", "DiskPressure", "PIDPressure"
@@ -153,7 +152,7 @@ class NodeServices:
     """`run()` it. `api_server` is as in `service_variables`."""
 
     def __init__(self, client: Client, api_server: tuple[str, int] | None) -> None:
-        self._informer = Informer(client, Service)
+        self._informer = Informer(client, LinkedService)
         self._informer.subscribe(self._changed)
         self._api_server = ServiceAddress(*api_server) if api_server else None
         self._made: dict[tuple[str, bool | None], Mapping[str, str]] = {}
@@ -179,7 +178,7 @@ class NodeServices:
             made = self._made[key] = service_variables(pod, self._informer.items(), self._api_server)
         return made
 
-    def _changed(self, old: Service | None, new: Service | None) -> None:
+    def _changed(self, old: LinkedService | None, new: LinkedService | None) -> None:
         self._made.clear()
 
 

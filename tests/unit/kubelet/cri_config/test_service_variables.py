@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from podling.kubelet.cri_config.environment import ServiceAddress, service_variables
+from podling.kubelet.cri_config.environment import LinkedService, ServiceAddress, service_variables
+from podling.model.codec import json
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.service import Service, ServicePort, ServiceSpec
 
@@ -44,7 +45,8 @@ def told(
     links: bool | None = True,
     api_server: ServiceAddress | None = None,
 ) -> Any:
-    return service_variables(scene.pod("a", enable_service_links=links), services, api_server)
+    read = [json.decode(json.encode(one), LinkedService) for one in services]
+    return service_variables(scene.pod("a", enable_service_links=links), read, api_server)
 
 
 def test_every_port_of_a_service(scene: type[Scene]) -> None:
