@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import Awaitable, Coroutine
 from typing import Any
@@ -93,7 +92,7 @@ def test_a_signal_before_the_loop_is_answered_in_it() -> None:
 
     async def work() -> list[int]:
         hold_signals()
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
         await event_loop()
         before = [*told]
         come = asyncio.Event()
