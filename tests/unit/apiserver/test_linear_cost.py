@@ -590,7 +590,7 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
     **{
         f"what is no expression, {name}": (n, make, lambda text: Compilation().fault(Expression(text)))
         for name, (n, make) in {
-            "at its end": (500, lambda n: f"[{'a.b(1) + -2, ' * n}]]"),
+            "at its end": (100, lambda n: f"[{'a.b(1) + -2, ' * n}]]"),
             "from its beginning": (5_000, lambda n: "] " * n),
             "without tokens": (5_000, lambda n: "'a\n" * n),
             "without an end": (2_000, lambda n: "a.b{c: " * n),
