@@ -236,8 +236,8 @@ _BY_KIND = {(r.api_version, r.kind): r for r in RESOURCES}
 
 
 def resource_of(type: type[KubeObject]) -> Resource:
-    """A type that has less of an object than the stored one is found by its kind. Raises KeyError for one that
-    is not a stored resource."""
+    """A type that has less of an object than the stored one is found by its kind. Raises KeyError for a type
+    that is not a stored resource."""
     return _BY_TYPE.get(type) or _BY_KIND[type.API_VERSION, type.KIND]
 
 
