@@ -37,6 +37,7 @@ from podling.client.events import EventRecorder
 from podling.client.informer import Informers
 from podling.controllers.controller import run
 from podling.controllers.endpoint_slices import EndpointSlices
+from podling.controllers.selection import Selection
 from podling.model.time import SystemClock
 from podling.model.types.container import Container
 from podling.model.types.core import Namespace, ServiceAccount
@@ -170,7 +171,8 @@ async def endpoints(client: Client) -> AsyncIterator[None]:
     """The controller of EndpointSlices, with services and their pods."""
     informers = Informers(client)
     of = informers.of
-    controller = EndpointSlices(client, of(Service), of(Pod), of(EndpointSlice), of(Node))
+    selection = Selection(of(Service), of(Pod))
+    controller = EndpointSlices(client, selection, of(EndpointSlice), of(Node))
     ports = [ServicePort(name="http", protocol="TCP", port=80, target_port=8080)]
     await client.create(Node(metadata=ObjectMeta(name="bench")))
     spec = PodSpec(node_name="bench", containers=[Container(name="app", image="app")])

@@ -42,6 +42,7 @@ from podling.controllers.policy_types import PolicyTypes, TypeCheck
 from podling.controllers.protection import AttributesClassProtection, ClaimProtection, VolumeProtection
 from podling.controllers.quotas import ResourceQuotas
 from podling.controllers.roles import ClusterRoleAggregation
+from podling.controllers.selection import Selection
 from podling.controllers.storage.attachments import ATTACHER, Attachments
 from podling.controllers.storage.binder import BINDER, VolumeBinder
 from podling.controllers.storage.ephemeral import EPHEMERAL, EphemeralVolumes
@@ -196,6 +197,7 @@ def rest(
     pods, nodes, services = informers.of(Pod), informers.of(Node), informers.of(Service)
     requests, certificates = informers.of(CertificateSigningRequest), accounts("certificate-controller")
     claims, volumes = informers.of(PersistentVolumeClaim), informers.of(PersistentVolume)
+    selection = Selection(services, pods)
     chosen = f"type={bootstrap_tokens.SECRET_TYPE}"
     tokens = informers.of(Secret, bootstrap_tokens.NAMESPACE, field_selector=chosen)
     return [
@@ -203,10 +205,8 @@ def rest(
         GarbageCollector(accounts("generic-garbage-collector"), informers),
         ClusterRoleAggregation(accounts("clusterrole-aggregation-controller"), informers.of(ClusterRole)),
         ResourceQuotas(accounts("resourcequota-controller"), informers),
-        EndpointsController(accounts("endpoint-controller"), services, pods, informers.of(Endpoints)),
-        EndpointSlices(
-            accounts("endpointslice-controller"), services, pods, informers.of(EndpointSlice), nodes
-        ),
+        EndpointsController(accounts("endpoint-controller"), selection, informers.of(Endpoints)),
+        EndpointSlices(accounts("endpointslice-controller"), selection, informers.of(EndpointSlice), nodes),
         EndpointMirror(
             accounts("endpointslicemirroring-controller"),
             services,

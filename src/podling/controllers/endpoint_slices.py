@@ -31,10 +31,9 @@ from podling.controllers.endpoints import (
     of_slices,
     ports_of,
     reference_to,
-    selected_by,
-    selects,
     with_trigger,
 )
+from podling.controllers.selection import Selection
 from podling.controllers.trigger_times import ANNOTATION, TriggerTimes
 from podling.model.types.discovery import (
     Endpoint,
@@ -82,19 +81,18 @@ class EndpointSlices:
     def __init__(
         self,
         client: Client,
-        services: Informer[Service],
-        pods: Informer[Pod],
+        selection: Selection,
         slices: Informer[EndpointSlice],
         nodes: Informer[Node],
     ) -> None:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client = client
-        self._services, self._pods, self._nodes = services, pods, nodes
-        self._pods_of = Groups(pods, lambda pod: pod.spec.node_name or None)
+        self._selection, self._nodes = selection, nodes
+        self._pods_of = Groups(selection.pods, lambda pod: pod.spec.node_name or None)
         self._slices = Groups(slices, service_of(CONTROLLER))
         self._triggers = TriggerTimes()
-        services.subscribe(own_key(self.queue))
-        pods.subscribe(of_pods(self.queue, services))
+        selection.services.subscribe(own_key(self.queue))
+        selection.pods.subscribe(of_pods(self.queue, selection))
         self._created = Created(slices)
         slices.subscribe(of_slices(self.queue, CONTROLLER))
         nodes.subscribe(self._on_node)
@@ -104,22 +102,21 @@ class EndpointSlices:
         if zone_of(old) == zone_of(new) and (old is None) == (new is None):
             return
         for pod in self._pods_of.of((old or new or Node()).metadata.name):
-            services = self._services.of_namespace(pod.metadata.namespace).values()
-            for key in selected_by(services, [pod]):
+            for key in self._selection.services_of(pod):
                 self.queue.add(key)
 
     async def reconcile(self, key: Key) -> None:
         if self._created.is_behind(key):
             self.queue.add_after(key, LAG)
             return
-        service = self._services.get(*key)
+        service = self._selection.services.get(*key)
         standing = self._slices.of(key)
         if service is None:
             self._triggers.forget(key)
             for one in tuple(standing):
                 await self._delete(one)
         elif service.spec.selector:
-            pods = [pod for pod in self._pods.of_namespace(key[0]).values() if selects(service, pod)]
+            pods = self._selection.pods_of(service)
             trigger = self._triggers.annotated(key, service, pods)
             # Where nobody stands behind a service, there is one empty slice of each family to say so.
             wanted = {

@@ -8,13 +8,14 @@ containers and sidecars; other init containers have ended when a pod serves (R-I
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Handler, Key, gone_is_done, own_key
+from podling.controllers.selection import Selection, selects
 from podling.controllers.trigger_times import ANNOTATION, TriggerTimes
 from podling.model.rules.addresses import family
 from podling.model.rules.resources import is_sidecar
@@ -45,11 +46,6 @@ class Port(NamedTuple):
     protocol: str
     number: int
     app_protocol: str | None = None
-
-
-def selects(service: Service, pod: Pod) -> bool:
-    selector = service.spec.selector
-    return bool(selector) and selector.items() <= pod.metadata.labels.items()
 
 
 def is_behind(service: Service, pod: Pod, *, terminating: bool) -> bool:
@@ -94,16 +90,6 @@ def reference_to(pod: Pod) -> ObjectReference:
     return ObjectReference(kind="Pod", namespace=meta.namespace, name=meta.name, uid=meta.uid)
 
 
-def selected_by(services: Iterable[Service], pods: Iterable[Pod | None]) -> Iterator[tuple[str, str]]:
-    """The keys of the `services`, of the namespace of `pods`, that select any of them."""
-    there = [pod for pod in pods if pod is not None]
-    for service in services:
-        for pod in there:
-            if selects(service, pod):
-                yield service.metadata.namespace, service.metadata.name
-                break
-
-
 def matters(old: Pod | None, new: Pod | None) -> bool:
     """Whether a change of a pod may change the endpoints of a service."""
     return old is None or new is None or _seen(old) != _seen(new)
@@ -126,15 +112,14 @@ def of_slices(queue: WorkQueue[Key], controller: str) -> Handler[EndpointSlice]:
     return changed
 
 
-def of_pods(queue: WorkQueue[Key], services: Informer[Service]) -> Handler[Pod]:
+def of_pods(queue: WorkQueue[Key], selection: Selection) -> Handler[Pod]:
     """Handler for pods: adds every service that selects the pod."""
 
     def changed(old: Pod | None, new: Pod | None) -> None:
-        pod = new or old
-        if pod is not None and matters(old, new):
-            there = services.of_namespace(pod.metadata.namespace).values()
-            for key in selected_by(there, (old, new)):
-                queue.add(key)
+        if matters(old, new):
+            for pod in (old, new):
+                for key in selection.services_of(pod) if pod is not None else ():
+                    queue.add(key)
 
     return changed
 
@@ -145,20 +130,19 @@ class EndpointsController:
     def __init__(
         self,
         client: Client,
-        services: Informer[Service],
-        pods: Informer[Pod],
+        selection: Selection,
         endpoints: Informer[Endpoints],
     ) -> None:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client = client
-        self._services, self._pods, self._endpoints = services, pods, endpoints
+        self._selection, self._endpoints = selection, endpoints
         self._triggers = TriggerTimes()
-        services.subscribe(own_key(self.queue))
-        pods.subscribe(of_pods(self.queue, services))
+        selection.services.subscribe(own_key(self.queue))
+        selection.pods.subscribe(of_pods(self.queue, selection))
         endpoints.subscribe(own_key(self.queue))
 
     async def reconcile(self, key: Key) -> None:
-        service, standing = self._services.get(*key), self._endpoints.get(*key)
+        service, standing = self._selection.services.get(*key), self._endpoints.get(*key)
         if service is None:
             self._triggers.forget(key)
             if standing is not None and ENDPOINTS_MANAGED_BY in standing.metadata.labels:
@@ -167,7 +151,7 @@ class EndpointsController:
             return
         if not service.spec.selector:
             return
-        pods = [pod for pod in self._pods.of_namespace(key[0]).values() if selects(service, pod)]
+        pods = self._selection.pods_of(service)
         wanted, trigger = subsets(service, pods), self._triggers.annotated(key, service, pods)
         headless = {HEADLESS_LABEL: ""} if service.spec.cluster_ip == HEADLESS else {}
         labels = {**service.metadata.labels, ENDPOINTS_MANAGED_BY: CONTROLLER, **headless}

@@ -8,6 +8,7 @@ import pytest
 
 from podling.controllers.endpoint_slices import MOST, ZONE_LABEL, EndpointSlices
 from podling.controllers.endpoints import EndpointsController
+from podling.controllers.selection import Selection
 from podling.controllers.trigger_times import ANNOTATION
 from podling.model.codec.json import to_data
 from podling.model.time import rfc3339
@@ -25,12 +26,10 @@ LABELS = {"labels": {"app": "a"}}
 @pytest.fixture
 async def started(cluster: Cluster) -> Cluster:
     of = cluster.informers.of
-    services, pods = of(Service), of(Pod)
+    selection = Selection(of(Service), of(Pod))
     await cluster.run(
-        EndpointsController(cluster.account("endpoint-controller"), services, pods, of(Endpoints)),
-        EndpointSlices(
-            cluster.account("endpointslice-controller"), services, pods, of(EndpointSlice), of(Node)
-        ),
+        EndpointsController(cluster.account("endpoint-controller"), selection, of(Endpoints)),
+        EndpointSlices(cluster.account("endpointslice-controller"), selection, of(EndpointSlice), of(Node)),
     )
     await cluster.make(Node, "n", "")
     return cluster

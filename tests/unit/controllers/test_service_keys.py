@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, own_key
 from podling.controllers.endpoints import MANAGED_BY, SERVICE_LABEL, of_pods, of_slices
+from podling.controllers.selection import Selection
 from podling.model.types.discovery import EndpointSlice
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.pod import Pod
@@ -17,10 +20,14 @@ from podling.model.types.service import Service, ServiceSpec
 class Listing:
     """An informer, as far as it is asked."""
 
-    services: list[Service]
+    objects: list[Any]
 
-    def of_namespace(self, namespace: str) -> dict[str, Service]:
-        return {one.metadata.name: one for one in self.services if one.metadata.namespace == namespace}
+    def of_namespace(self, namespace: str) -> dict[str, Any]:
+        return {one.metadata.name: one for one in self.objects if one.metadata.namespace == namespace}
+
+    def subscribe(self, handler: Callable[[Any, Any], None]) -> None:
+        for one in self.objects:
+            handler(None, one)
 
 
 async def added(queue: WorkQueue[Key]) -> set[Key]:
@@ -54,7 +61,8 @@ async def test_a_slice_adds_its_service_if_it_is_the_controllers_own() -> None:
 async def test_a_pod_adds_the_services_that_select_it_or_did() -> None:
     queue: WorkQueue[Key] = WorkQueue()
     services = [Service(metadata=named(app), spec=ServiceSpec(selector={"app": app})) for app in "abc"]
-    changed = of_pods(queue, Listing(services))  # type: ignore[arg-type]
+    selection = Selection(Listing(services), Listing([]))  # type: ignore[arg-type]
+    changed = of_pods(queue, selection)
     before, after = Pod(metadata=named("p", app="a")), Pod(metadata=named("p", app="b"))
     changed(before, after)
     assert await added(queue) == {("ns", "a"), ("ns", "b")}
