@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end programs."""
-_held: set[int] = set()
+_held: list[int] = []
 
 
 def is_in_loop() -> bool:
@@ -48,15 +48,24 @@ def within(seconds: float) -> AbstractAsyncContextManager[object]:
 
 
 def hold_signals() -> None:
-    """Without a loop, have those that end programs wait until `release_signals`, once whoever answers to them
-    is there: what was begun is to be ended as well."""
+    """Without a loop, have the first signal that would end the program wait until `release_signals`, once
+    whoever answers to it is there: what is begun now is to be ended as well. A second one ends it at once."""
     if not is_in_loop():
-        _held.update({*ENDING} - signal.pthread_sigmask(signal.SIG_BLOCK, ENDING))
+        for number in ENDING:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, _hold)
+
+
+def _hold(number: int, _: object) -> None:
+    _held.append(number)
+    for one in ENDING:
+        if signal.getsignal(one) is _hold:
+            signal.signal(one, signal.SIG_DFL)
 
 
 def release_signals() -> None:
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _held)
-    _held.clear()
+    while _held:
+        signal.raise_signal(_held.pop())
 
 
 def run(work: Coroutine[Any, Any, T], in_loop: Callable[[Awaitable[T]], T]) -> T:

@@ -83,9 +83,8 @@ async def added(cluster: Cluster, pod: Pod, container: Mapping[str, Any]) -> Pod
     """The pod with one more container, once the server would take it. Raises StatusError, OSError."""
     # What admission refuses shall not be tried on the pod.
     await cluster.add_container(pod.metadata.namespace, pod.metadata.name, container, dry_run=True)
-    there = await cluster.add_container(pod.metadata.namespace, pod.metadata.name, container)
     hold_signals()
-    return there
+    return await cluster.add_container(pod.metadata.namespace, pod.metadata.name, container)
 
 
 async def rights(cluster: Cluster, request: Request, pod: Pod, narrator: Narrator) -> Rights:

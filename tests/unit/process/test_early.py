@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from podling.process.early import (
+    ENDING,
     event_loop,
     hold_signals,
     is_in_loop,
@@ -87,21 +88,37 @@ def test_in_the_loop_it_can_be_cancelled_and_has_its_time() -> None:
 
 
 def test_a_signal_before_the_loop_is_answered_in_it() -> None:
-    """Whoever has begun something can end it."""
-    told: list[int] = []
+    """Whoever has begun something can end it; who does not want to wait asks twice."""
+    usual = {number: signal.getsignal(number) for number in ENDING}
 
-    async def work() -> list[int]:
+    async def work() -> list[Any]:
         hold_signals()
         signal.raise_signal(signal.SIGTERM)
+        after_one = [signal.getsignal(number) for number in ENDING]
         await event_loop()
-        before = [*told]
-        come = asyncio.Event()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, come.set)
+        loop, come = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_signal_handler(signal.SIGTERM, come.set)
         release_signals()
         await asyncio.wait_for(come.wait(), 20)
-        told.append(signal.SIGTERM)
-        asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
-        return before
+        return after_one
 
-    assert (ran(work()), told) == ([], [signal.SIGTERM])
-    assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        assert ran(work()) == [signal.SIG_DFL] * len(ENDING)
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+
+
+def test_what_is_ignored_stays_so() -> None:
+    """As with nohup."""
+
+    async def work() -> None:
+        hold_signals()
+
+    usual = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}
+    try:
+        ran(work())
+        assert {signal.getsignal(number) for number in ENDING} == {signal.SIG_IGN}
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
