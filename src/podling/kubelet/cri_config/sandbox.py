@@ -17,6 +17,11 @@ LONGEST_HOSTNAME = 63
 LONGEST_FQDN = 64
 MOST_SERVERS = 3
 FORMING = "DNSConfigForming"
+MISSING_DNS = "MissingClusterDNS"
+NO_DNS = (
+    'kubelet does not have ClusterDNS IP configured and cannot create Pod using "ClusterFirst" policy. '
+    'Falling back to "Default" policy.'
+)
 MOST_SEARCHES = 32
 LONGEST_SEARCH = 253
 LONGEST_SEARCH_LINE = 2048
@@ -156,11 +161,7 @@ def dns_warnings(pod: Pod, node: NodeFacts) -> Iterator[tuple[str, str]]:
     wanted, applied = _wanted(pod, node), pod_resolver(pod, node)
     if _is_in_cluster(pod) and not node.cluster_dns:
         meta = pod.metadata
-        yield (
-            "MissingClusterDNS",
-            f'pod: "{meta.name}_{meta.namespace}({meta.uid})". kubelet does not have ClusterDNS IP '
-            'configured and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.',
-        )
+        yield MISSING_DNS, f'pod: "{meta.name}_{meta.namespace}({meta.uid})". {NO_DNS}'
     if applied.servers != wanted.servers:
         yield (
             FORMING,

@@ -15,6 +15,8 @@ from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import NOT_FOUND, RuntimeFault
 from podling.kubelet.cri_config.environment import field_path, field_paths
 from podling.kubelet.cri_config.sandbox import (
+    MISSING_DNS,
+    NO_DNS,
     dns_warnings,
     host_network_hosts_file,
     hostname_and_domain,
@@ -170,6 +172,8 @@ class PodActions:
         except RuntimeFault as fault:
             raise refused(_NO_SANDBOX, f"{_NO_SANDBOX_BECAUSE}{rpc_text(fault)}", fault) from fault
         for reason, warning in dns_warnings(pod, self._node.facts):
+            if reason == MISSING_DNS:
+                self._node.events.warning(self._node.own_object.host, reason, NO_DNS)
             self._node.events.warning(pod, reason, warning)
         try:
             id_ = await self._node.runtime.run_pod_sandbox(config, handler)
