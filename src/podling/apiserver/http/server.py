@@ -128,7 +128,7 @@ class _Server:
         self._handle = handle
         self._body_seconds = body_seconds
         self._connections = connections
-        self._streams = 0
+        self._writers = Writers()
 
     async def serve(self, arrived: web.BaseRequest) -> web.StreamResponse:
         if arrived.method == "OPTIONS" and arrived.raw_path == "*":
@@ -181,7 +181,7 @@ class _Server:
         answer = web.StreamResponse(status=response.status, headers=response.headers)
         if "Connection" in response.headers:
             answer.force_close()
-        self._streams += 1
+        loop, last = asyncio.get_running_loop(), -1
         try:
             async with aclosing(body):
                 await answer.prepare(arrived)
@@ -190,8 +190,9 @@ class _Server:
                     if arrived.transport is None or arrived.transport.is_closing():
                         return answer
                     await answer.write(piece)
+                    last = self._writers.wrote(loop.time(), last)
                     # The loop's timers have a resolution of 1 ms.
-                    if (delay := write_delay(piece, self._streams)) >= 0.001:
+                    if (delay := write_delay(piece, self._writers.count)) >= 0.001:
                         await asyncio.sleep(delay)
             await answer.write_eof()
         except Disconnected:
@@ -199,8 +200,6 @@ class _Server:
             # has for the whole.
             if arrived.transport is not None:
                 arrived.transport.close()
-        finally:
-            self._streams -= 1
         return answer
 
 
@@ -212,8 +211,33 @@ def try_another() -> web.Response:
     return answer
 
 
+class Writers:
+    """How many streams have something to send: those that have written in this slice of LONGEST_REST seconds,
+    or in the one before if those were more. Watches of what does not change count for nothing."""
+
+    def __init__(self) -> None:
+        self._slice = 0
+        self._now = 0
+        self._before = 0
+
+    @property
+    def count(self) -> int:
+        return max(self._now, self._before)
+
+    def wrote(self, time: float, last: int) -> int:
+        """A stream writes at `time`, in seconds, that has last written in the slice `last`. Returns the slice
+        now."""
+        now = int(time / LONGEST_REST)
+        if now != self._slice:
+            self._before = self._now if now == self._slice + 1 else 0
+            self._slice, self._now = now, 0
+        if last != now:
+            self._now += 1
+        return now
+
+
 def write_delay(piece: bytes, streams: int) -> float:
-    """Delay, in seconds, before the next write of a watch stream, to batch frames when many streams are open.
+    """Delay, in seconds, before the next write of a watch stream, to batch frames when many streams have any.
 
     A small write costs as much as a larger one. The delay grows with the number of streams, so that all of
     them together use at most a tenth of the loop's time, however fast objects change.

@@ -26,6 +26,7 @@ from podling.apiserver.http.server import (
     LARGE,
     LONGEST_REST,
     PIECE,
+    Writers,
     _Whole,
     head_of,
     listening,
@@ -377,6 +378,58 @@ async def test_a_stream_is_sent_as_it_comes_and_ends_with_the_server(session: ai
 )
 def test_many_streams_rest_between_small_pieces(streams: int, size: int, seconds: float) -> None:
     assert write_delay(bytes(size), streams) == pytest.approx(seconds)
+
+
+def test_streams_that_have_nothing_to_send_are_not_counted() -> None:
+    writers, last = Writers(), [-1] * 100
+    for n in range(100):
+        last[n] = writers.wrote(7.01, last[n])
+    assert writers.count == 100
+    # They go on in the next slice, each twice.
+    for n in (*range(100), *range(100)):
+        last[n] = writers.wrote(7.11, last[n])
+        assert writers.count == 100
+    # Two of them go on, and then rest for long.
+    for time in (7.21, 7.31):
+        for n in range(2):
+            last[n] = writers.wrote(time, last[n])
+    assert writers.count == 2
+    writers.wrote(9.0, last[0])
+    assert writers.count == 1
+
+
+async def test_a_stream_does_not_rest_for_those_that_are_silent(
+    session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delays: list[int] = []
+
+    def noted(piece: bytes, streams: int) -> float:
+        delays.append(streams)
+        return 0.0
+
+    echo, changes = Echo(), asyncio.Queue[bytes]()
+
+    async def handle(request: Request) -> Response:
+        async def changing() -> AsyncGenerator[bytes, None]:
+            while True:
+                yield await changes.get()
+
+        return Response(200, changing()) if request.path == "/changing" else await echo.handle(request)
+
+    async with listening(handle, "127.0.0.1", 0, None, end_streams=echo.ended.set) as port:
+        url = f"http://127.0.0.1:{port}"
+        for _ in range(50):
+            silent = await session.get(f"{url}/stream")
+            assert await silent.content.readline() == b"first\n"
+        monkeypatch.setattr("podling.apiserver.http.server.write_delay", noted)
+        monkeypatch.setattr("podling.apiserver.http.server.LONGEST_REST", 1e-6)
+        changes.put_nowait(b"0\n")
+        changing = await session.get(f"{url}/changing")
+        for n in range(10):
+            assert await changing.content.readline() == b"%d\n" % n
+            changes.put_nowait(b"%d\n" % (n + 1))
+        changing.close()
+    assert delays and set(delays) == {1}
 
 
 async def test_what_comes_while_a_stream_rests_is_sent_in_order(session: aiohttp.ClientSession) -> None:
