@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from peer.named_differences import unnamed
-from peer.sequence import Ask, Compared, differences, shown
+from peer.sequence import APPLY, Ask, Compared, differences, shown
 from peer.server import Answer, Server
 
 MAPS = "/api/v1/namespaces/{ns}/configmaps"
@@ -166,6 +166,38 @@ OF_DOCUMENTS = (
     "text/html,application/json;q=0.1", "application/yaml,application/json", "application/yaml", "text/html",
 )  # fmt: skip
 
+POD_HEAD = b"apiVersion: v1\nkind: Pod\n"
+ODD_PODS = (
+    b"metadata: {name: p}\nzz: 1\naa: 2\nspec: {zx: 1, ab: 2, containers: [{name: c, image: i, zc: 1, "
+    b"ac: 2}], zz: {b: 1}}\n",
+    b"metadata: {name: p}\nspec: {containers: [{name: c, image: i}], hostNetwork: false, hostNetwork: "
+    b"false, hostNetwork: false}\n",
+    b"metadata: {name: p, name: p}\nspec: {containers: [{name: c, image: i, image: i}], nope: 1, "
+    b"nope: 2}\nspec: {}\n",
+    b"metadata: {name: p}\nspec: {nope: 1, nope: 2, containers: [{name: c, image: i}]}\nbb: 1\nbb: "
+    b"2\naa: 1\n",
+    b"metadata: {name: p, labels: {a: b, a: c}}\nspec: {containers: [{name: c, image: i}]}\n",
+    b"metadata: {name: p, labels: {yes: b, true: c}}\nspec: {containers: [{name: c, image: i}]}\n",
+    b"metadata: {name: p, labels: {0x1: b, 1: c}}\nspec: {containers: [{name: c, image: i}]}\n",
+    b"metadata:\n  name: p\n  annotations:\n    a: b\n    a: c\n    a: d\n    b: e\n    b: f\nspec:\n "
+    b" containers: [{name: c, image: i}]\n",
+    b"metadata: {name: p, Name: q}\nspec: {containers: [{name: c, image: i}]}\nSpec: {}\n",
+    b"metadata: {name: p}\nspec: {containers: [{name: c, image: i, zz: 1}, {name: d, image: i, aa: 1, "
+    b"zz: 2}], aa: 1}\nstatus: {zz: 1, phase: x}\n",
+    b'{"metadata": {"name": "p"}, "zz": 1, "aa": 2, "spec": {"zx": 1, "containers": [{"name": "c", '
+    b'"image": "i", "image": "i"}], "ab": 2}, "zz": 3}',
+    b"metadata: {name: p}\nzz: {a: 1, a: 2}\nspec: {containers: [{name: c, image: i}]}\n",
+)  # fmt: skip
+ODD_CONFIGURATIONS = (
+    b"spec: {replicas: 3, replicas: 3}", b"spec: {replicas: 3}\nspec: {replicas: 3}\nzz: 1",
+    b"spec: {replicas: x, replicas: x}", b"spec: {zz: 1, zz: 1}",
+)  # fmt: skip
+DEPLOYMENTS = "/apis/apps/v1/namespaces/{ns}/deployments"
+SELECTED = {
+    "selector": {"matchLabels": {"a": "b"}},
+    "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+}
+
 
 SEQUENCES = (
     Compared("truths", [
@@ -173,7 +205,7 @@ SEQUENCES = (
         for word in TRUTHS
         for data in (f"{{a: {word}}}", f"{{{word}: b}}")
         for method, target, sort in (
-            ("POST", MAPS, "application/yaml"), ("PATCH", f"{MAPS}/z", "application/apply-patch+yaml"),
+            ("POST", MAPS, "application/yaml"), ("PATCH", f"{MAPS}/z", APPLY),
         )
     ], apart=True),
     Compared("betas", [
@@ -215,6 +247,31 @@ SEQUENCES = (
             "/api/v1/namespaces/default", "/api/v1/namespaces/default/configmaps",
         )
         for slashes in ("/", "//", "/%2F")
+    ], apart=True),
+    Compared("keys", [
+        Ask(method, f"{target}?dryRun=All&fieldManager=q&fieldValidation={validation}", POD_HEAD + body,
+            {"Content_Type": sort})
+        for body in ODD_PODS
+        for validation in ("Strict", "Warn", "Ignore", "")
+        for method, target, sort in (
+            ("POST", PODS, "application/yaml"), ("PATCH", f"{PODS}/p", APPLY),
+        )
+    ], apart=True),
+    Compared("configurations", [
+        Ask("POST", DEPLOYMENTS, {"metadata": {"name": "d"}, "spec": SELECTED}),
+        *(
+            Ask(
+                "PATCH", f"{DEPLOYMENTS}/{target}?dryRun=All&fieldManager=q&fieldValidation={options}",
+                b"apiVersion: %b\nkind: %b\nmetadata: {name: d}\n%b\n" % (*kind, body),
+                {"Content_Type": APPLY},
+            )
+            for options in ("Strict", "Warn", "Strict&force=true", "Warn&force=true")
+            for body in ODD_CONFIGURATIONS
+            for target, kind in (
+                ("d", (b"apps/v1", b"Deployment")), ("e", (b"apps/v1", b"Deployment")),
+                ("d/scale", (b"autoscaling/v1", b"Scale")),
+            )
+        ),
     ], apart=True),
     Compared("selectors", [
         *MADE,

@@ -122,10 +122,14 @@ def _data(obj: KubeObject) -> Any:
 
 
 def conflicts(
-    entries: Entries, taken: Fields, writer: Writer, elsewhere: Elsewhere = nowhere
+    entries: Entries,
+    taken: Fields,
+    writer: Writer,
+    elsewhere: Elsewhere = nowhere,
+    told_version: str = "",
 ) -> list[Conflict]:
     """The conflicts: fields of `taken` that managers other than `writer` own, in order of managers
-    and paths."""
+    and paths. `told_version`: in place of that of each entry."""
     mine = applier(entries, writer)
     found = []
     for entry in entries:
@@ -139,7 +143,7 @@ def conflicts(
         if entry.subresource:
             told += f' with subresource "{entry.subresource}"'
         if entry.operation == UPDATE:
-            told += f" using {entry.api_version}"
+            told += f" using {told_version or entry.api_version}"
         found += [Conflict(told, shown(path)) for path in paths(intersection(fields_of(entry), theirs))]
     return sorted(found, key=lambda conflict: conflict.manager)
 
@@ -245,6 +249,8 @@ class Application(msgspec.Struct, frozen=True):
     unwritten: Fields
     force: bool
     versions: Versions = {}
+    told_version: str = ""
+    """By which conflicts name what others wrote; that of each entry without."""
 
     def known_entries(self, standing: Entry, now: datetime) -> Entries:
         """The entries of the object. If it was never tracked, everything is managed by whoever wrote it
@@ -313,7 +319,7 @@ class Application(msgspec.Struct, frozen=True):
         return applied(entries, self.fields, made, self.writer, now, elsewhere, differs=live != new)
 
     def _conflicts(self, entries: Entries, taken: Fields, live: Any, elsewhere: Elsewhere) -> list[Conflict]:
-        found = conflicts(entries, taken, self.writer, elsewhere)
+        found = conflicts(entries, taken, self.writer, elsewhere, self.told_version)
         if not found or self.writer.manager != KUBECTL:
             return found
         # The fields of kubectl's last-applied annotation that still have the values applied are its own.

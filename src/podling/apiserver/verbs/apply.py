@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from podling.apiserver.apply.apply import Application, by_apply
+from podling.apiserver.apply.apply import Application, Track, by_apply
 from podling.apiserver.apply.configuration import configured_fields
 from podling.apiserver.apply.managed_fields import belonging, nowhere
 from podling.apiserver.apply.schema import schema_of
@@ -25,11 +25,11 @@ from podling.apiserver.verbs.options import field_validation
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
 from podling.apiserver.verbs.update import check_place
-from podling.apiserver.verbs.yaml_body import read_any_yaml
+from podling.apiserver.verbs.yaml_body import YamlBody, read_any_yaml, unmarshal_errors
 from podling.model.codec import json
 from podling.model.codec.unstructured import decode_unstructured
 from podling.model.errors import StatusError, bad_request, conflict
-from podling.model.scheme import Resource
+from podling.model.types.meta import ManagedFieldsEntry
 from podling.process.waits import aside
 from podling.watch.entry import Entry
 
@@ -40,10 +40,12 @@ async def apply(context: RequestContext, scope: Scope, *, dry_run: bool) -> Resp
     await scope.store.storage.current()
     if scope.part is not None:
         scope.store.find(namespace, name)
-    application = await _application(context, scope)
+    body = await read_body(context)
+    application = await _application(context, scope, body.json)
+    track = by_apply(application, now=context.now)
     if scope.part is None and not scope.store.has(namespace, name):
         try:
-            return await _create(context, scope, application, dry_run=dry_run)
+            return await _create(context, scope, application, body, track, dry_run=dry_run)
         except StatusError as error:
             # Another came first: then it is there.
             if error.reason != "AlreadyExists":
@@ -69,7 +71,7 @@ async def apply(context: RequestContext, scope: Scope, *, dry_run: bool) -> Resp
         change,
         scope.admission(context, "UPDATE", dry_run=dry_run),
         rules=scope.part,
-        track=by_apply(application, now=context.now),
+        track=telling_of_repeats(context, body, track),
         dry_run=dry_run,
         size=len(context.request.body),
     )
@@ -77,11 +79,18 @@ async def apply(context: RequestContext, scope: Scope, *, dry_run: bool) -> Resp
 
 
 async def _create(
-    context: RequestContext, scope: Scope, application: Application, *, dry_run: bool
+    context: RequestContext,
+    scope: Scope,
+    application: Application,
+    body: YamlBody,
+    track: Track,
+    *,
+    dry_run: bool,
 ) -> Response:
     await scope.check_may_create(context)
     namespace = scope.namespace(context)
     obj = _object(context, scope, dict(application.configuration))
+    _tell_of_repeats(context, body)
     check_place(obj.metadata, namespace, context.info.name)
     obj.metadata.resource_version = ""
     if obj.metadata.uid:
@@ -92,17 +101,22 @@ async def _create(
         obj,
         namespace,
         scope.admission(context, "CREATE", dry_run=dry_run),
-        track=by_apply(application, now=context.now),
+        track=track,
         dry_run=dry_run,
         size=len(context.request.body),
     )
     return show(context, scope, saved, 201)
 
 
-async def _application(context: RequestContext, scope: Scope) -> Application:
+async def _application(context: RequestContext, scope: Scope, body: bytes) -> Application:
     """The configuration with who applies it. Raises StatusError 400."""
     resource = scope.resource
-    configuration = await _configuration(context, resource)
+    configuration = plain(body)
+    if (configuration.get("apiVersion"), configuration.get("kind")) != (resource.api_version, resource.kind):
+        raise bad_request(f"invalid object type: {type_of(configuration)}")
+    check_unmanaged(configuration)
+    if configuration.get("metadata") is None:
+        configuration.pop("metadata", None)
     by = scope.writer(context)
     metadata = configuration.get("metadata")
     said = metadata if isinstance(metadata, dict) else {}
@@ -119,17 +133,6 @@ async def _application(context: RequestContext, scope: Scope) -> Application:
         force=flag(context.query, "force"),
         versions=scope.versions,
     )
-
-
-async def _configuration(context: RequestContext, resource: Resource) -> dict[str, Any]:
-    """The body, for an object of this kind. Raises StatusError 400."""
-    data = await read_data(context)
-    if (data.get("apiVersion"), data.get("kind")) != (resource.api_version, resource.kind):
-        raise bad_request(f"invalid object type: {type_of(data)}")
-    check_unmanaged(data)
-    if data.get("metadata") is None:
-        data.pop("metadata", None)
-    return data
 
 
 def check_unmanaged(data: dict[str, Any]) -> None:
@@ -149,21 +152,41 @@ def type_of(data: dict[str, Any]) -> str:
     return f"{version if '/' in version else f'/{version}'}, Kind={kind}"
 
 
-async def read_data(context: RequestContext) -> dict[str, Any]:
-    """The body, as plain data: YAML, or the JSON that most send and that is YAML, too. Tells of keys that are
-    given twice. Raises StatusError 400."""
-    validation = field_validation(context.query)
+async def read_body(context: RequestContext) -> YamlBody:
+    """The body: YAML, or the JSON that most send and that is YAML, too. Raises StatusError 400."""
     body = await read_any_yaml(context.request.body)
     record_patch(context, body.json)
-    if body.repeated and validation == "Strict":
-        raise bad_request(f"error strict decoding YAML: {', '.join(body.repeated)}")
-    context.warnings += body.repeated if validation == "Warn" else []
-    data = json.decode_data(body.json)
+    return body
+
+
+def plain(body: bytes) -> dict[str, Any]:
+    """The body as data. Raises StatusError 400."""
+    data = json.decode_data(body)
     if data is None:
         return {}
     if not isinstance(data, dict):
         raise bad_request("error decoding YAML: the configuration is no object")
     return data
+
+
+def telling_of_repeats(context: RequestContext, body: YamlBody, track: Track) -> Track:
+    """As `track`, which tells of keys that are given twice once it has no conflict to tell of."""
+
+    def tracked(new: Any, standing: Entry | None) -> list[ManagedFieldsEntry]:
+        entries = track(new, standing)
+        _tell_of_repeats(context, body)
+        return entries
+
+    return tracked
+
+
+def _tell_of_repeats(context: RequestContext, body: YamlBody) -> None:
+    """Raises StatusError 400."""
+    validation = field_validation(context.query)
+    if body.repeated and validation == "Strict":
+        why = unmarshal_errors(body.repeated)
+        raise bad_request(f"error strict decoding YAML: error converting YAML to JSON: {why}")
+    context.warnings += body.repeated if validation == "Warn" else []
 
 
 def _object(context: RequestContext, scope: Scope, data: dict[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import body_format
 from podling.apiserver.request.recorded import Identity, without_managed_fields
 from podling.apiserver.verbs.options import field_validation
-from podling.apiserver.verbs.yaml_body import read_any_yaml
+from podling.apiserver.verbs.yaml_body import read_any_yaml, unmarshal_errors
 from podling.model.codec import json
 from podling.model.codec.fields import Object
 from podling.model.codec.strict import field_faults, may_repeat_keys, strict_message
@@ -26,8 +26,6 @@ from podling.model.types.pod import Eviction
 from podling.process.waits import aside, give_way
 
 T = TypeVar("T", bound=Object)
-
-NEXT = "\n  "
 
 INTERNAL = "meta.k8s.io/__internal"
 """The version by which Kubernetes' audit log calls DeleteOptions."""
@@ -41,7 +39,7 @@ class Body(NamedTuple):
     """A body as JSON, and what is wrong with it that JSON cannot show."""
 
     json: bytes
-    faults: list[str]
+    repeated: list[str]
     has_repeats: bool | None
     """Whether the JSON may have a key twice; None if nobody knows yet."""
 
@@ -52,8 +50,7 @@ async def json_body(context: RequestContext, type_: type[Object]) -> Body:
     match body_format(request.headers.get("Content-Type", "")):
         case "application/yaml":
             body = await read_any_yaml(request.body)
-            told = [f"yaml: unmarshal errors:{''.join(f'{NEXT}{key}' for key in body.repeated)}"]
-            return Body(body.json, told if body.repeated else [], False)
+            return Body(*body, False)
         case "application/vnd.kubernetes.protobuf":
             encoded = await aside(len(request.body), lambda: msgspec.json.encode(decode(request.body, type_)))
             return Body(encoded, [], False)
@@ -76,7 +73,6 @@ def object_of(context: RequestContext, body: Body, type_: type[T]) -> T:
     versions = (type_.API_VERSION, OLDER_VERSIONS.get(type_))
     if obj.kind != type_.KIND or (obj.api_version not in versions and type_ not in IN_EVERY_GROUP):
         raise other_kind(obj, type_)
-    faults = []
     if validation != "Ignore":
         if has_repeats is None:
             give_way()
@@ -84,10 +80,11 @@ def object_of(context: RequestContext, body: Body, type_: type[T]) -> T:
             give_way()
             has_repeats = may_repeat_keys(data, plain)
         give_way()
-        faults = repeated + field_faults(data, type_, has_repeats=has_repeats)
-    if faults and validation == "Strict":
-        raise json.refusal(strict_message(faults), type_)
-    context.warnings += faults
+        faults = field_faults(data, type_, has_repeats=has_repeats)
+        if validation == "Strict" and (repeated or faults):
+            told = [unmarshal_errors(repeated)] if repeated else []
+            raise json.refusal(strict_message(told + faults), type_)
+        context.warnings += repeated + faults
     record(context, obj)
     return obj
 

@@ -19,7 +19,7 @@ from podling.apiserver.request.request import flag
 from podling.apiserver.request.response import Response
 from podling.apiserver.show.table import include_object, metadata_of, table_of
 from podling.apiserver.store.object_meta import REPEATED_AFTER_ADMISSION, check_uid, drop_repeated_owners
-from podling.apiserver.verbs.apply import check_unmanaged, read_data, type_of
+from podling.apiserver.verbs.apply import check_unmanaged, plain, read_body, telling_of_repeats, type_of
 from podling.apiserver.verbs.body import read_object
 from podling.apiserver.verbs.options import check_write, revision
 from podling.apiserver.verbs.patch import OPTIONS, media_type, read_patch
@@ -66,7 +66,8 @@ async def patch_projection(context: RequestContext, scope: Scope) -> Response:
 async def _apply(context: RequestContext, scope: Scope, *, dry_run: bool) -> Response:
     """What a configuration of the projection says is applied to the object."""
     projection, type_ = _projection(scope), scope.resource.type
-    body = await _configuration(context, projection.body)
+    sent = await read_body(context)
+    body = _configuration(context, projection.body, plain(sent.json))
     written = projection.configured(body)
     schema, what = schema_of(type_), f"/; {body.api_version}, Kind={body.kind}"
     application = Application(
@@ -76,8 +77,9 @@ async def _apply(context: RequestContext, scope: Scope, *, dry_run: bool) -> Res
         writer=scope.writer(context),
         unwritten={},
         force=flag(context.query, "force"),
+        told_version=body.api_version,
     )
-    track = by_apply(application, now=context.now)
+    track = telling_of_repeats(context, sent, by_apply(application, now=context.now))
 
     def wanted(standing: KubeObject) -> KubeObject:
         return _checked(context, scope, body, standing)
@@ -94,9 +96,8 @@ def _checked(context: RequestContext, scope: Scope, body: KubeObject, standing: 
     return body
 
 
-async def _configuration(context: RequestContext, type_: type[KubeObject]) -> Any:
+def _configuration(context: RequestContext, type_: type[KubeObject], data: dict[str, Any]) -> Any:
     """Raises StatusError 400."""
-    data = await read_data(context)
     version, kind = data.get("apiVersion") or "", data.get("kind") or ""
     if (version, kind) != (type_.API_VERSION, type_.KIND):
         raise bad_request(f"invalid object type: {type_of(data)}")

@@ -18,14 +18,15 @@ import subprocess
 import sys
 from contextlib import suppress
 from subprocess import PIPE
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import yaml
 
 from podling.model.codec.json import decode_data
+from podling.model.codec.quoting import quoted
 from podling.model.codec.strict import may_repeat_keys
-from podling.model.codec.yaml import CLoader
+from podling.model.codec.yaml import CLoader, plain_scalar
 from podling.model.errors import StatusError, bad_request, internal
 from podling.process.waits import aside
 
@@ -167,16 +168,22 @@ def read_yaml(body: bytes) -> YamlBody:
     """Raises StatusError 400."""
     try:
         repeated = _repeated_keys(body)
-        return YamlBody(msgspec.json.encode(yaml.load(body, CLoader)), repeated)
+        # In the order in which Go writes them: so unknown fields are told of.
+        return YamlBody(msgspec.json.encode(yaml.load(body, CLoader), order="sorted"), repeated)
     except (yaml.YAMLError, RecursionError, ValueError, TypeError, OverflowError) as error:
         raise bad_request(f"error converting YAML to JSON: {error}") from error
+
+
+def unmarshal_errors(repeated: list[str]) -> str:
+    """One error of keys that are given twice, as Go's reader tells of it."""
+    return "yaml: unmarshal errors:" + "".join(f"\n  {one}" for one in repeated)
 
 
 class _Collection:
     """One that is open; in a mapping keys and values take turns."""
 
     def __init__(self, *, is_mapping: bool) -> None:
-        self.keys: set[str] = set()
+        self.keys: set[tuple[type, Any]] = set()
         self.key_is_next = is_mapping
         self._is_mapping = is_mapping
 
@@ -195,10 +202,13 @@ def _repeated_keys(body: bytes) -> list[str]:
             open_.pop()
         elif isinstance(event, yaml.NodeEvent):
             if open_[-1].key_is_next and isinstance(event, yaml.ScalarEvent):
-                if event.value in open_[-1].keys:
+                key = plain_scalar(event.value) if event.implicit[0] else event.value
+                # To Go a truth, a number and a text are not the same key, though they are in JSON.
+                if (type(key), key) in open_[-1].keys:
                     line = event.start_mark.line + 1 if event.start_mark else 0
-                    repeated.append(f'line {line}: key "{event.value}" already set in map')
-                open_[-1].keys.add(event.value)
+                    told = quoted(key) if isinstance(key, str) else str(key).lower()
+                    repeated.append(f"line {line}: key {told} already set in map")
+                open_[-1].keys.add((type(key), key))
             open_[-1].step()
             if isinstance(event, yaml.CollectionStartEvent):
                 open_.append(_Collection(is_mapping=isinstance(event, yaml.MappingStartEvent)))

@@ -39,11 +39,14 @@ _WRITTEN_OUT = 1e21
 
 
 class _TextKeys(yaml.constructor.SafeConstructor):
-    """A key that is a truth is text in JSON."""
+    """A key that is a truth or a number is text in JSON."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         found = super().construct_mapping(node, deep)
-        return {str(key).lower() if isinstance(key, bool) else key: one for key, one in found.items()}
+        return {
+            str(key).lower() if isinstance(key, (bool, int, float)) else key: one
+            for key, one in found.items()
+        }
 
 
 class PythonLoader(_TextKeys, yaml.SafeLoader):
@@ -60,6 +63,16 @@ class Dumper(yaml.CSafeDumper):
     yaml_implicit_resolvers = _WRITTEN | {
         first: [*_WRITTEN.get(first, ()), (_BOOL, re.compile(rf"{first}\Z"))] for first in _ONE_LETTER
     }
+
+
+def plain_scalar(text: str) -> bool | int | float | str:
+    """What an unquoted scalar is: a number or truth, else the text. A float is one also if it is whole."""
+    tags = [tag for tag, pattern in _RESOLVERS.get(text[:1], ()) if pattern.match(text)]
+    if not {_NUMBER, _BOOL}.intersection(tags):
+        return text
+    value: bool | int | float | str = yaml.load(text, CLoader)
+    is_float = type(value) is int and not _INTEGER.fullmatch(text.replace("_", ""))
+    return float(value) if is_float else value
 
 
 def _number(loader: Any, node: yaml.ScalarNode) -> int | float | str:
