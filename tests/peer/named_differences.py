@@ -189,7 +189,7 @@ NAMED = (
         "podling keeps objects in SQLite: there is no key of etcd's to name",
         r"body\.message",
         r".*StorageError: invalid object, Code: 4, Key: .*",
-        r"Operation cannot be fulfilled on .*: Precondition failed: UID in precondition: .*",
+        r"Operation cannot be fulfilled on .*: Precondition failed: (UID|ResourceVersion) in .*",
     ),
     Difference(
         "empty or absent",
@@ -240,7 +240,7 @@ NAMED = (
         r"|.*(cannot convert (int64|float64|bool) to |unrecognized type: (u?int|string|bool)).*"
         r"|.*(cannot restore|unable to convert unstructured object).*"
         r"|(error decoding patch: )?(unexpected end of JSON input|invalid character .*)"
-        r"|unknown patch type: .*|The order in patch list:.*",
+        r"|unknown patch type: .*|The order in patch list:.*|(.*: )?unexpected EOF.*|.*proto: \w+.*",
         ".*",
     ),
     Difference(

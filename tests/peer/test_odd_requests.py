@@ -10,8 +10,9 @@ from urllib.parse import quote
 import pytest
 
 from peer.named_differences import unnamed
-from peer.sequence import APPLY, Ask, Compared, differences, shown
+from peer.sequence import APPLY, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Ask, Compared, differences, shown
 from peer.server import Answer, Server
+from podling.apiserver.protobuf.wire import MAGIC, encode_bytes, encode_varint
 
 MAPS = "/api/v1/namespaces/{ns}/configmaps"
 PODS = "/api/v1/namespaces/{ns}/pods"
@@ -198,6 +199,138 @@ SELECTED = {
     "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
 }
 
+REPEATED_IN_PATCHES = (
+    b'[{"op":"add","path":"/data/a","value":"x","value":"y"}]',
+    b'[{"op":"add","path":"/data","value":{"a":"1","a":"2"}}]',
+    b'[{"op":"add","path":"/metadata/labels","value":{"b":"1","a":"2","b":"3"}}]',
+
+       b'[{"op":"add","path":"/metadata/labels","value":{"b":"1","a":"2","b":"3"}},{"op":"add","path":"/metadata/labels/b","value":"4"}]',
+    b'[{"op":"add","op":"remove","path":"/data/k"}]',
+    b'[{"op":"add","path":"/zz","value":{"b":1,"b":2}},{"op":"add","path":"/aa","value":1}]',
+
+       b'[{"op":"add","path":"/metadata/labels","value":{"b":"1","a":"2","b":"3"}},{"op":"add","path":"/metadata/annotations","value":{"x":"1","x":"2"}}]',
+    b'[{"op":"add","path":"/data","value":{"a":{"x":1,"x":2}}}]',
+    b'[{"op":"test","path":"/data","value":{"k":"v","k":"v"}}]',
+    b'[{"op":"test","path":"/data","value":{"k":"w","k":"v"}}]',
+    b'[{"op":"replace","path":"","value":{"metadata":{"name":"a","name":"a"},"data":{}}}]',
+    b'[{"op":"copy","from":"/data","path":"/zz"}]',
+
+       b'[{"op":"add","path":"/metadata/labels","value":{"b":"1","b":"3"}},{"op":"copy","from":"/metadata/labels","path":"/metadata/annotations"}]',
+
+       b'[{"op":"add","path":"/metadata/labels","value":{"b":"1","b":"3"}},{"op":"test","path":"/metadata/labels","value":{"b":"3"}}]',
+    b'[{"op":"replace","path":"","value":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}}]',
+    b'[{"op":"add","path":"","value":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}}]',
+    b'[{"op":"replace","path":"","value":{"metadata":{"name":"a"}}}]',
+    b'[{"op":"remove","path":"/kind"}]',
+    b'[{"op":"remove","path":"/apiVersion"}]',
+    b'[{"op":"replace","path":"/apiVersion","value":""}]',
+    b'[{"op":"replace","path":"","value":1}]',
+    b'[{"op":"replace","path":"","value":null}]',
+    b'[{"op":"add","path":"","value":null}]',
+    b'[{"op":"test","path":"","value":{}}]',
+    b'[{"op":"remove","path":""}]',
+    b'[{"op":"copy","from":"","path":"/zz"}]',
+    b'[{"op":"move","from":"","path":"/zz"}]',
+    b'[{"op":"copy","from":"/data","path":""}]',
+)  # fmt: skip
+REPEATED_IN_MERGES = (
+    b'{"data":{"a":"1","a":"2"}}',
+    b'{"metadata":{"labels":{"b":"1","a":"2","b":"3"}},"zz":1,"aa":{"x":1,"x":2}}',
+    b'{"data":{"a":"1"},"data":{"b":"2"}}',
+    b'{"apiVersion":null}', b'{"kind":null}', b'{"kind":null,"apiVersion":null}',
+)  # fmt: skip
+SERVICES = "/api/v1/namespaces/{ns}/services"
+OF_SERVICES: tuple[dict[str, Any], ...] = (
+    {"clusterIP": "10.96.7.7"}, {"clusterIPs": ["10.96.7.7"]}, {"clusterIP": "None"}, {"clusterIP": ""},
+    {"clusterIP": "x"}, {"clusterIPs": ["None"]}, {"clusterIPs": []}, {"clusterIPs": [""]},
+    {"clusterIP": "10.96.7.7", "clusterIPs": ["10.96.7.8"]}, {},
+)  # fmt: skip
+SORTS_OF_SERVICES = (
+    {"type": "ExternalName", "externalName": "a.b"}, {"type": "ClusterIP"}, {"type": "ExternalName"},
+)  # fmt: skip
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/{ns}/resourceclaims"
+TEMPLATES = "/apis/resource.k8s.io/v1/namespaces/{ns}/resourceclaimtemplates"
+REQUEST: dict[str, Any] = {"name": "r", "exactly": {"deviceClassName": "c", "adminAccess": True}}
+OF_CLAIMS: tuple[dict[str, Any], ...] = (
+    {"requests": [REQUEST]}, {"requests": [REQUEST, REQUEST]}, {"requests": [{**REQUEST, "name": "A"}]},
+    {"requests": [{"name": "r", "exactly": {"adminAccess": True}}]},
+    {"requests": [REQUEST], "constraints": [{"requests": ["no"], "matchAttribute": "a"}]},
+    {"requests": [{"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "c"}]}]},
+)  # fmt: skip
+
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+_NAMED = encode_bytes(1, encode_bytes(1, b"z"))
+"""The metadata of an object."""
+_CONTAINER = encode_bytes(1, b"c") + encode_bytes(2, b"i")
+
+
+def of_protobuf(message: bytes, kind: str = "ConfigMap", version: str = "v1", more: bytes = b"") -> bytes:
+    sort = encode_bytes(1, version.encode()) + encode_bytes(2, kind.encode())
+    return MAGIC + encode_bytes(1, sort) + encode_bytes(2, message) + more
+
+
+def key(number: int, wire: int) -> bytes:
+    return encode_varint(number << 3 | wire)
+
+
+def data(*parts: bytes) -> bytes:
+    """An entry of a ConfigMap's data."""
+    return encode_bytes(2, b"".join(parts))
+
+
+_A, _B = encode_bytes(1, b"a"), encode_bytes(2, b"b")
+ODD_MAPS = (
+    of_protobuf(_NAMED), of_protobuf(_NAMED + data(_A, _B)), of_protobuf(_NAMED + data(_B, _A)),
+    of_protobuf(_NAMED + data(_A)), of_protobuf(_NAMED + data(_B)), of_protobuf(_NAMED + data()),
+    of_protobuf(_NAMED + data(_A, _B, encode_bytes(3, b"c"))),
+    of_protobuf(_NAMED + data(_A, _B) + data(_A, encode_bytes(2, b"c"))),
+    of_protobuf(_NAMED + data(_A, encode_bytes(2, b"\xff"))),
+    of_protobuf(_NAMED + encode_bytes(99, b"x")), of_protobuf(_NAMED + key(99, 0) + b"\x05"),
+    of_protobuf(_NAMED + key(99, 5) + b"abcd"), of_protobuf(_NAMED + key(99, 1) + b"abcdefgh"),
+    of_protobuf(_NAMED + key(99, 3) + key(99, 4)), of_protobuf(_NAMED + key(99, 3)),
+    of_protobuf(_NAMED + key(99, 4)), of_protobuf(_NAMED + key(99, 6)), of_protobuf(_NAMED + key(2, 7)),
+    of_protobuf(_NAMED + key(0, 2) + b"\x01x"), of_protobuf(_NAMED + key(2, 0) + b"\x05"),
+    of_protobuf(key(1, 0) + b"\x05"), of_protobuf(encode_bytes(1, key(1, 0) + b"\x05")),
+    of_protobuf(_NAMED + encode_bytes(4, b"x")), of_protobuf(_NAMED + key(4, 0) + b"\x02"),
+    of_protobuf(_NAMED + key(4, 0) + b"\xff" * 9 + b"\x01"), of_protobuf(_NAMED + key(4, 0) + b"\xff" * 11),
+    of_protobuf(_NAMED + _NAMED), of_protobuf(encode_bytes(1, _A + encode_bytes(1, b"z"))),
+    b"", MAGIC, MAGIC[:3], of_protobuf(_NAMED)[4:],
+    b"k8t\0" + of_protobuf(_NAMED)[4:], of_protobuf(_NAMED)[:-1], of_protobuf(_NAMED)[:-5],
+    of_protobuf(_NAMED)[:10], of_protobuf(_NAMED, more=b"\0"), of_protobuf(_NAMED, more=b"x"),
+    MAGIC + encode_bytes(2, _NAMED), of_protobuf(_NAMED, "Pod"), of_protobuf(_NAMED, version="v2"),
+    of_protobuf(_NAMED, "Nope"), of_protobuf(_NAMED, ""), of_protobuf(_NAMED, version=""),
+    of_protobuf(_NAMED, "", ""), of_protobuf(_NAMED, more=encode_bytes(3, b"gzip")),
+    of_protobuf(_NAMED, more=encode_bytes(4, b"application/json")),
+    of_protobuf(_NAMED, more=encode_bytes(9, b"x")),
+    MAGIC + encode_bytes(1, _A + encode_bytes(2, b"ConfigMap")) + key(2, 2) + encode_varint(1000) + _NAMED,
+    MAGIC + key(1, 2) + b"\xff" * 8 + b"\x7f", b'{"metadata":{"name":"z"}}',
+)  # fmt: skip
+ODD_PARTS = (
+    key(4, 0) + b"\x05", key(4, 0) + encode_varint((1 << 64) - 1), encode_bytes(4, b"5"),
+    key(11, 0) + b"\x01",
+    encode_bytes(2, _CONTAINER + encode_bytes(6, key(3, 0) + encode_varint(1 << 40))),
+    encode_bytes(2, _CONTAINER + encode_bytes(6, key(3, 0) + encode_varint((1 << 64) - 5))),
+    *(
+        encode_bytes(2, _CONTAINER + encode_bytes(8, encode_bytes(1, encode_bytes(1, b"cpu") + quantity)))
+        for quantity in (encode_bytes(2, encode_bytes(1, text)) for text in (b"1", b"x", b""))
+    ),
+)  # fmt: skip
+CONTENTS = (
+    "application/cbor", "application/cbor-seq", "application/json;q=1", "APPLICATION/JSON",
+    "application/json ;x",
+    "application/json;charset=latin1", 'application/json; charset="utf-8"', "application/json;a",
+    "application/json;a=", "application/json;=b", "application/json;a=b;a=c", "application/json;a=b;a=b",
+    "application/json,application/yaml", "*/*", "application/*", "json", "/", ";", "application/json/x",
+    "application/yaml;x=y", "text/yaml", "application/json\t", 'application/json;a="b',
+    "application/json;a=b c",
+    "application/json; ;", "application/json;a=b;",
+)  # fmt: skip
+PATCHES = (
+    "application/merge-patch+json;x=y", "application/merge-patch+json; charset=utf-8",
+    "Application/merge-patch+json", "application/merge-patch+json,x", "application/merge-patch+json ;a=",
+    "application/apply-patch+cbor", "application/strategic-merge-patch+json;a=b;c",
+)  # fmt: skip
+
 
 SEQUENCES = (
     Compared("truths", [
@@ -239,6 +372,55 @@ SEQUENCES = (
         ),
         Ask("DELETE", f"{MAPS}/nope?uid=x"), Ask("DELETE", f"{MAPS}?uid=x&labelSelector=no"),
     ], apart=True),
+    Compared("protobuf", [
+        Ask("POST", MAPS, {"metadata": {"name": "m"}}),
+        *(
+            Ask(method, f"{target}?dryRun=All&fieldValidation=Strict", body, {"Content_Type": PROTOBUF})
+            for body in ODD_MAPS
+            for method, target in (("POST", MAPS), ("PUT", f"{MAPS}/z"), ("DELETE", f"{MAPS}/m"))
+            # What is no message of that kind may still be read as options, in which it says something else.
+            if method != "DELETE" or b"ConfigMap" not in body
+        ),
+        *(
+            Ask("POST", f"{PODS}?dryRun=All",
+                of_protobuf(_NAMED + encode_bytes(2, encode_bytes(2, _CONTAINER) + part), "Pod"),
+                {"Content_Type": PROTOBUF})
+            for part in ODD_PARTS
+        ),
+    ], apart=True),
+    Compared("contents", [
+        Ask("POST", MAPS, {"metadata": {"name": "m"}}),
+        *(
+            Ask(method, f"{target}?dryRun=All", body, {"Content_Type": sort})
+            for sort in CONTENTS
+            for method, target, body in (
+                ("POST", MAPS, {"metadata": {"name": "z"}}),
+    ("PUT", f"{MAPS}/m", {"metadata": {"name": "m"}}),
+                ("DELETE", f"{MAPS}/m", TRIED), ("PATCH", f"{MAPS}/m", {}),
+            )
+        ),
+        *(Ask("PATCH", f"{MAPS}/m?dryRun=All", {}, {"Content_Type": sort}) for sort in PATCHES),
+    ], apart=True),
+    Compared("methods", [
+        Ask(method, target)
+        for target in (
+            "/apis", "/apis/apps", "/apis/apps/v1", "/healthz", "/nope",
+            "/.well-known/openid-configuration", f"{MAPS}/m", f"{PODS}/p/log",
+        )
+        for method in ("HEAD", "OPTIONS", "PUT", "POST", "DELETE", "get")
+    ], apart=True),
+    Compared("connections", [
+        Ask("POST", PODS, POD),
+        *(
+            Ask(method, f"{target}{options}")
+            for target in (
+                f"{PODS}/p/log", f"{PODS}/p/exec", f"{PODS}/nope/attach", f"{PODS}/p/portforward",
+                f"{PODS}/p/proxy", f"{PODS}/nope/proxy/x", f"{SERVICES}/s/proxy", "/api/v1/nodes/n/proxy/",
+            )
+            for method in ("GET", "POST")
+            for options in ("", "?dryRun=All", "?dryRun", "?x=%zz&dryRun=No")
+        ),
+    ], apart=True),
     Compared("slashes", [
         Ask("GET", f"{path}{slashes}")
         for path in (
@@ -272,6 +454,38 @@ SEQUENCES = (
                 ("d/scale", (b"autoscaling/v1", b"Scale")),
             )
         ),
+    ], apart=True),
+    Compared("patches", [
+        Ask("POST", MAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}}),
+        *(
+            Ask("PATCH", f"{MAPS}/a?dryRun=All&fieldManager=q&fieldValidation={validation}", body,
+                {"Content_Type": sort})
+            for bodies, sorts in (
+                (REPEATED_IN_PATCHES, (JSON_PATCH,)), (REPEATED_IN_MERGES, (MERGE_PATCH, STRATEGIC_PATCH)),
+            )
+            for body in bodies
+            for sort in sorts
+            for validation in ("Strict", "Warn", "Ignore")
+        ),
+    ], apart=True),
+    Compared("services", [
+        Ask("POST", SERVICES, {"metadata": {"name": "n"}, "spec": SORTS_OF_SERVICES[0]}),
+        Ask("POST", SERVICES, {"metadata": {"name": "c"}, "spec": {"ports": [{"port": 80}]}}),
+        Ask("POST", SERVICES, {"metadata": {"name": "h"},
+                               "spec": {"clusterIP": "None", "ports": [{"port": 80}]}}),
+        *(
+            Ask("PUT", f"{SERVICES}/{name}?dryRun=All",
+                {"metadata": {"name": name}, "spec": {**sort, **spec}})
+            for name in "nch" for spec in OF_SERVICES for sort in SORTS_OF_SERVICES
+        ),
+    ], apart=True),
+    Compared("admin", [
+        Ask("POST", f"{target}?dryRun=All", {"metadata": {"name": name}, "spec": spec})
+        for devices in OF_CLAIMS
+        for name in ("x", "X_")
+        for target, spec in (
+            (CLAIMS, {"devices": devices}), (TEMPLATES, {"spec": {"devices": devices}}),
+        )
     ], apart=True),
     Compared("selectors", [
         *MADE,

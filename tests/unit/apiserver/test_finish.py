@@ -78,7 +78,7 @@ def test_warnings(text: str, header: str) -> None:
         ("", False),
         ("gzip", True),
         ("br, gzip", True),
-        ("gzip; q=0.5", True),
+        ("gzip; q=0.5", False),
         ("gzip;q=0", False),
         ("x", False),
     ],

@@ -444,7 +444,7 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
     "protobuf": (2_500, protobuf_pod, lambda body: decode_protobuf(body, Pod)),
     "Accept": (5_000, lambda n: ",".join(["text/html;q=0.5"] * n), refused(unremembered(negotiate))),
     "Accept, parameters": (20_000, lambda n: f"text/html{';a=b' * n}", refused(unremembered(negotiate))),
-    "Content-Type": (100_000, lambda n: f"application/json{';' * n}", body_format),
+    "Content-Type": (20_000, lambda n: f"application/json{';a=b' * n}", body_format),
     "User-Agent": (100_000, lambda n: "a" * n, program),
     "query": (2_000, lambda n: "&".join(f"a{i}=b" for i in range(n)), parse_query),
     "path": (100_000, lambda n: f"/api/v1/pods{'/a' * n}", lambda path: request_info("GET", path, {})),

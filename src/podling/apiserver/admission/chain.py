@@ -14,7 +14,12 @@ from podling.apiserver.admission.certificates import (
     CertificateSubjectRestriction,
 )
 from podling.apiserver.admission.default_classes import DefaultIngressClass, DefaultStorageClass
-from podling.apiserver.admission.devices import DeallocatedDevices, DeviceAdminAccess, DeviceTaintTimes
+from podling.apiserver.admission.devices import (
+    AllocatedAdminAccess,
+    DeallocatedDevices,
+    DeviceAdminAccess,
+    DeviceTaintTimes,
+)
 from podling.apiserver.admission.escalation import BindingEscalation, RoleEscalation, RolesAndBindings
 from podling.apiserver.admission.event_limits import EventRateLimit
 from podling.apiserver.admission.forms import Form
@@ -230,6 +235,7 @@ def built_in(
             CertificateRequests(clock),
             DeviceTaintTimes(clock),
             DeallocatedDevices(),
+            DeviceAdminAccess(objects.find),
             # Kubernetes asks as it stores, after admission may have changed the object.
             RoleEscalation(may, roles),
             BindingEscalation(may, roles),
@@ -250,7 +256,7 @@ def built_in(
             ("CertificateSubjectRestriction", CertificateSubjectRestriction()),
             ("DenyServiceExternalIPs", DenyServiceExternalIPs()),
             # Those without a name are no plugins in Kubernetes.
-            ("", DeviceAdminAccess(objects.find)),
+            ("", AllocatedAdminAccess(objects.find)),
             ("NodeDeclaredFeatureValidator", NodeDeclaredFeatures(objects.find)),
             ("PodResizeValidator", PodResizeValidator(objects.find)),
             ("RuntimeClass", RuntimeClassOverhead(objects.find)),

@@ -3,16 +3,19 @@ devices that others use."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from podling.apiserver.admission.plugin import Attributes, Handles
+from podling.apiserver.kinds.devices import ResourceClaims, ResourceClaimTemplates
+from podling.apiserver.kinds.kind import Kind
 from podling.apiserver.request.context import Find
 from podling.apiserver.rules import field
 from podling.apiserver.rules.devices.claim_status import drop_deallocated
-from podling.model.errors import invalid
+from podling.model.errors import Cause, invalid
 from podling.model.time import Clock, rfc3339
 from podling.model.types.core import Namespace
+from podling.model.types.meta import KubeObject
 from podling.model.types.resource import ResourceClaimObject, ResourceClaimTemplate, ResourceSlice
 
 CLAIMS = "resourceclaims.resource.k8s.io"
@@ -46,13 +49,13 @@ class DeallocatedDevices:
 
 
 class DeviceAdminAccess:
-    """Refuses claims with admin access, and allocations for them, outside of namespaces that are labelled for
-    it."""
+    """Refuses claims with admin access outside of namespaces that are labelled for it, and tells of what else
+    is wrong with them."""
 
-    handles: ClassVar[Handles] = {
-        CLAIMS: ("CREATE",),
-        f"{CLAIMS}/status": ("UPDATE",),
-        TEMPLATES: ("CREATE",),
+    handles: ClassVar[Handles] = {CLAIMS: ("CREATE",), TEMPLATES: ("CREATE",)}
+    KINDS: ClassVar[Mapping[type[KubeObject], Kind[Any]]] = {
+        ResourceClaimObject: ResourceClaims(),
+        ResourceClaimTemplate: ResourceClaimTemplates(),
     }
 
     def __init__(self, find: Find) -> None:
@@ -60,15 +63,35 @@ class DeviceAdminAccess:
 
     async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
         """Raises StatusError 422."""
-        find = _allocated if attributes.subresource else _asked
-        where = next(find(new), "")
-        if not where or (old is not None and next(find(old), "")):
-            return
-        namespace = self._find(Namespace, "", attributes.namespace)
-        if namespace is None or namespace.metadata.labels.get(ADMIN_LABEL) != "true":
-            resource = attributes.resource
-            fault = field.forbidden(where, NEEDS_LABEL)
-            raise invalid(resource.kind, new.metadata.name, [fault], resource.group)
+        if faults := list(admin_faults(self._find, attributes, _asked(new), iter(()))):
+            faults += self.KINDS[type(new)].validate_create(new)
+            raise invalid(attributes.resource.kind, new.metadata.name, faults, attributes.resource.group)
+
+
+class AllocatedAdminAccess:
+    """Refuses allocations with admin access outside of such namespaces."""
+
+    handles: ClassVar[Handles] = {f"{CLAIMS}/status": ("UPDATE",)}
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+
+    async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
+        """Raises StatusError 422."""
+        if faults := list(admin_faults(self._find, attributes, _allocated(new), _allocated(old))):
+            raise invalid(attributes.resource.kind, new.metadata.name, faults, attributes.resource.group)
+
+
+def admin_faults(
+    find: Find, attributes: Attributes, now: Iterator[str], before: Iterator[str]
+) -> Iterator[Cause]:
+    """Of the first of the paths `now`, unless there was one before."""
+    where = next(now, "")
+    if not where or next(before, ""):
+        return
+    namespace = find(Namespace, "", attributes.namespace)
+    if namespace is None or namespace.metadata.labels.get(ADMIN_LABEL) != "true":
+        yield field.forbidden(where, NEEDS_LABEL)
 
 
 def _asked(obj: ResourceClaimObject | ResourceClaimTemplate) -> Iterator[str]:

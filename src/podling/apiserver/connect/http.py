@@ -191,11 +191,11 @@ class HttpProxy:
     async def relayed(self, context: RequestContext, obj: Any) -> Response:
         """Raises StatusError."""
         request = context.request
+        address, target = self.target(context, obj)
         if not path_below(request.path, context.info) and request.method in ("GET", "HEAD"):
             # Without the slash relative links of a page would not work.
             location = f"{request.path}/?{request.query}" if request.query else f"{request.path}/"
             return Response(301, b"", TEXT, {"Location": location})
-        address, target = self.target(context, obj)
         try:
             return await passed_on(request, address, target, _whence(context))
         except (aiohttp.ClientError, OSError) as error:

@@ -131,7 +131,10 @@ class Services(Kind[Service]):
         return list(validate_service(obj, None))
 
     def validate_changed(self, new: Service, old: Service) -> list[Cause]:
-        return list(validate_service(new, old))
+        faults = list(validate_service(new, old))
+        # Where it need not have one, its address was judged alone, but is shown among all.
+        name_all_addresses(new.spec)
+        return faults
 
     def validate_update(self, new: Service, old: Service) -> list[Cause]:
         return list(validate_service_update(new, old))

@@ -20,6 +20,26 @@ MAX_SHIFTED_ITEMS = 100_000_000
 them. Filling a list of 10,000 from its front moves half as many. Kubernetes has no such limit."""
 
 
+class _AsSent(msgspec.Struct):
+    """An operation whose value is kept as it was written."""
+
+    op: Any = None
+    path: Any = None
+    from_: Any = msgspec.field(name="from", default=None)
+    value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+def as_sent(body: bytes) -> list[dict[str, Any]]:
+    """The operations of a JSON patch, with values as `msgspec.Raw`: applied, a value is taken apart only as
+    far as later operations reach into it, so that keys that it gives twice stay in the document."""
+    operations = msgspec.json.decode(body, type=list[_AsSent])
+    return [
+        {"op": one.op, "path": one.path, "from": one.from_}
+        | ({} if one.value is msgspec.UNSET else {"value": one.value})
+        for one in operations
+    ]
+
+
 def json_patch(document: Any, operations: Any) -> Any:
     """`document` after `operations`. Raises StatusError: 400 for a malformed patch, 413 for more than
     MAX_OPERATIONS, 422 for an operation that does not apply."""
@@ -55,7 +75,10 @@ class _Draft:
             case "remove":
                 self._remove(path)
             case "replace" if not path:
-                self.document = _value(operation)
+                value = _opened(_value(operation))
+                if not isinstance(value, dict | list):
+                    raise unfit_patch("the whole document can only be an object or an array")
+                self.document = value
             case "replace":
                 value, token = _value(operation), path[-1]
                 try:
@@ -68,13 +91,18 @@ class _Draft:
                     _child(node, token)
                 node[int(token) if isinstance(node, list) else token] = value
             case "test":
-                _test(self.document, path, operation.get("value"))
+                self._test(path, operation.get("value"))
             case "copy":
-                encoded = msgspec.json.encode(_or_null(self.document, _pointer(operation, "from")))
+                source = _pointer(operation, "from")
+                if not source:
+                    raise unfit_patch("the whole document cannot be copied")
+                copied = _or_null(self.document, source)
+                encoded = msgspec.json.encode(copied)
                 self._copied += len(encoded)
                 if self._copied > MAX_COPIED_BYTES:
                     raise unfit_patch(f"copies come to more than {MAX_COPIED_BYTES} bytes")
-                self._add(path, msgspec.json.decode(encoded))
+                is_raw = isinstance(copied, msgspec.Raw)
+                self._add(path, msgspec.Raw(encoded) if is_raw else msgspec.json.decode(encoded))
             case "move":
                 source = _pointer(operation, "from")
                 if path[: len(source)] == source and len(path) > len(source):
@@ -87,8 +115,8 @@ class _Draft:
 
     def _add(self, path: Sequence[str], value: Any) -> None:
         if not path:
-            self.document = value
-            return
+            # Only `replace` makes another document, other than RFC 6902 has it.
+            raise unfit_patch("the whole document cannot be added")
         node, token = self._container(path), path[-1]
         if isinstance(node, dict):
             node[token] = value
@@ -113,6 +141,16 @@ class _Draft:
         else:
             del node[token]
 
+    def _test(self, path: list[str], expected: Any) -> None:
+        found = _or_null(self.document, path)
+        if isinstance(expected, msgspec.Raw):
+            found, expected = _plain(found), _plain(expected)
+            if path and (node := self._container(path)):
+                # To be compared it was taken apart.
+                node[int(path[-1]) if isinstance(node, list) else path[-1]] = found
+        if not _same(found, expected):
+            raise unfit_patch(f"testing value /{'/'.join(path)} failed: test failed")
+
     def _container(self, path: Sequence[str]) -> Any:
         """The object or array that the last token of `path` is in, copied so that it can be changed."""
         node = self.document = self._mine(self.document)
@@ -124,6 +162,7 @@ class _Draft:
 
     def _mine(self, node: Any) -> Any:
         """`node` if it is a copy of this draft already, otherwise a copy of it."""
+        node = _opened(node)
         if id(node) in self._own or not isinstance(node, dict | list):
             return node
         copy = node.copy()
@@ -150,10 +189,20 @@ def _value(operation: dict[str, Any]) -> Any:
     return operation["value"]
 
 
-def _test(document: Any, path: list[str], expected: Any) -> Any:
-    if not _same(_or_null(document, path), expected):
-        raise unfit_patch(f"testing value /{'/'.join(path)} failed: test failed")
-    return document
+def _opened(node: Any) -> Any:
+    """What was kept as it was written, taken apart by one level."""
+    if not isinstance(node, msgspec.Raw):
+        return node
+    match bytes(node).lstrip()[:1]:
+        case b"{":
+            return msgspec.json.decode(node, type=dict[str, msgspec.Raw])
+        case b"[":
+            return msgspec.json.decode(node, type=list[msgspec.Raw])
+    return msgspec.json.decode(node)
+
+
+def _plain(node: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(node))
 
 
 def _get(document: Any, path: Sequence[str]) -> Any:
@@ -164,11 +213,12 @@ def _get(document: Any, path: Sequence[str]) -> Any:
 
 def _or_null(document: Any, path: Sequence[str]) -> Any:
     """As `_get`; a member that is not there is null, other than RFC 6902 has it."""
-    node = _get(document, path[:-1]) if path else document
+    node = _opened(_get(document, path[:-1])) if path else document
     return node.get(path[-1]) if path and isinstance(node, dict) else _get(document, path)
 
 
 def _child(node: Any, token: str) -> Any:
+    node = _opened(node)
     if isinstance(node, dict) and token in node:
         return node[token]
     if isinstance(node, list):

@@ -90,8 +90,6 @@ def parse_patch(media_type: str, body: bytes, type: type[KubeObject]) -> ParsedP
                 patched = (json_patch if media_type == JSON_PATCH else merge_patch)(document, patch)
         except RecursionError as error:
             raise bad_request("the patch exceeds the maximum depth") from error
-        if not isinstance(patched, dict):
-            raise bad_request("a patched object is a JSON object")
         return patched
 
     return ParsedPatch(patch, apply)

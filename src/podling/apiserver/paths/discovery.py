@@ -234,15 +234,16 @@ class Discovery:
             if path.startswith(self._groups):
                 raise page_not_found()
             return None
-        if context.request.method != "GET":
+        # /apis and the groups are told of by Kubernetes' aggregator, which has no router.
+        is_routed = not path.startswith("/apis") or path.count("/") > 2
+        if is_routed and context.request.method != "GET":
             raise MethodNotSupported(("GET",))
         headers = context.request.headers
         accept = headers.get("Accept", "")
         if path == VERSION:
             check_offered(accept, (JSON,))
             return Response(200, document.body)
-        # /apis and the groups are told of by Kubernetes' aggregator, without it.
-        if not path.startswith("/apis") or path.count("/") > 2:
+        if is_routed:
             check_offered(accept, SERVED)
         shapes = AGGREGATED_SHAPES if path in ("/api", "/apis") else frozenset()
         context.wanted = wanted = negotiate(accept, shapes)

@@ -11,7 +11,7 @@ import msgspec
 from podling.apiserver.authn.tokens import ALGORITHM, ISSUER, SigningKey
 from podling.apiserver.request.context import PathHandler, RequestContext
 from podling.apiserver.request.negotiation import check_offered
-from podling.apiserver.request.response import JSON, Response
+from podling.apiserver.request.response import JSON, MethodNotSupported, Response
 
 CONFIGURATION = "/.well-known/openid-configuration"
 KEYS = "/openid/v1/jwks"
@@ -41,6 +41,8 @@ class OpenID:
     async def serve(self, context: RequestContext) -> Response | None:
         if not (answer := self._answers.get(context.info.path.rstrip("/"))):
             return None
+        if context.request.method != "GET":
+            raise MethodNotSupported(("GET",))
         body, content_type = answer
         check_offered(context.request.headers.get("Accept", ""), (content_type,))
         return Response(200, body, content_type, dict(_HEADERS))

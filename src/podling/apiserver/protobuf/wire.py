@@ -24,7 +24,7 @@ from podling.model.quantity import Quantity
 from podling.model.time import micro_time, rfc3339
 
 DOUBLE = struct.Struct("<d")
-VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
+VARINT, FIXED64, LENGTH, GROUP, GROUP_END, FIXED32 = range(6)
 MAX_VARINT_BYTES = 10
 MAGIC = b"k8s\0"
 MAX_DEPTH = 64
@@ -38,12 +38,15 @@ class WireError(ValueError):
 
 def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     """The fields of a message in order: (field number, value). A varint is an unsigned number, any other wire
-    type gives its bytes. Raises WireError."""
-    at = 0
+    type gives its bytes. Groups, which no type has, are passed over. Raises WireError."""
+    at, groups = 0, 0
     while at < len(data):
         key, at = _varint(data, at)
         number, kind = key >> 3, key & 7
         value: int | bytes
+        if kind == GROUP or (kind == GROUP_END and groups):
+            groups += 1 if kind == GROUP else -1
+            continue
         if kind == VARINT:
             value, at = _varint(data, at)
         else:
@@ -58,7 +61,10 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             value, at = data[at : at + length], at + length
         if number == 0:
             raise WireError("there is no field 0")
-        yield number, value
+        if not groups:
+            yield number, value
+    if groups:
+        raise WireError("a group has no end")
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -73,9 +79,10 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise WireError("a number is longer than 64 bits")
 
 
-def signed(value: int) -> int:
-    """The value of an int32 or int64 field: two's complement in 64 bits."""
-    return value - (1 << 64) if value >> 63 else value
+def signed(value: int, bits: int = 64) -> int:
+    """The value of an int32 or int64 field: two's complement. What an int32 has no bits for is cut off."""
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> bits - 1 else value
 
 
 def decode(body: bytes, type_: type[Any]) -> dict[str, Any]:
@@ -87,6 +94,8 @@ def decode(body: bytes, type_: type[Any]) -> dict[str, Any]:
         raise bad_request(
             "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
         )
+    if body == MAGIC:
+        raise bad_request("empty body")
     try:
         envelope = {_ENVELOPE.get(number): _bytes(value) for number, value in fields(body[len(MAGIC) :])}
         identity = {number: _text(value) for number, value in fields(envelope.get("type", b""))}
@@ -172,20 +181,20 @@ def _value(raw: int | bytes, shape: Shape, form: str, depth: int) -> Any:
     if type_ is str:
         return _time(_bytes(raw), form) if form in ("date-time", "micro-time") else _text(raw)
     if type_ is bool:
-        return bool(raw)
+        return bool(_int(raw))
     if type_ is int:
-        return signed(_int(raw))
+        return signed(_int(raw), 32 if form == "int32" else 64)
     if type_ is bytes:
         return base64.b64encode(_bytes(raw)).decode()
     if type_ in (msgspec.Raw, Any):
         # FieldsV1 and RawExtension: JSON in a message around it.
         return msgspec.Raw(_bytes(dict(fields(_bytes(raw))).get(1, b"")) or b"null")
     if type_ is Quantity:
-        return _text(dict(fields(_bytes(raw))).get(1, b""))
+        return _text(dict(fields(_bytes(raw))).get(1, b"0"))
     if type_ == int | str:
         # {type, intVal, strVal}: type 1 is a string.
         parts = dict(fields(_bytes(raw)))
-        return _text(parts.get(3, b"")) if parts.get(1, 0) else signed(_int(parts.get(2, 0)))
+        return _text(parts.get(3, b"")) if parts.get(1, 0) else signed(_int(parts.get(2, 0)), 32)
     if shape.item:
         # A list inside a map is a message of its own, such as ExtraValue.
         return [_value(item, shape.item, "", depth) for _, item in fields(_bytes(raw))]
@@ -232,7 +241,8 @@ def _int(raw: int | bytes) -> int:
 
 
 def _text(raw: int | bytes) -> str:
-    return _bytes(raw).decode()
+    # Go keeps bytes that are no UTF-8, and shows them so.
+    return _bytes(raw).decode(errors="replace")
 
 
 def encode_varint(value: int) -> bytes:

@@ -39,6 +39,11 @@ _NUMBER = re.compile(
 )
 
 
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_PARAMETER = re.compile(rf'\s*+;\s*+({_TOKEN})\s*+=\s*+({_TOKEN}|"(?:[^"\\\r\n]|\\.)*+")')
+_PARAMETERS = re.compile(rf"(?:{_PARAMETER.pattern})*+\s*+;?+\s*+")
+
+
 class Wanted(NamedTuple):
     """The media type of the answer, and the kind to show it as, such as Table; empty for the object
     itself. `pretty`: indented."""
@@ -125,9 +130,16 @@ def _negotiated(accept: str, shapes: frozenset[tuple[str, str, str]]) -> Wanted 
 
 @remembered(256)
 def body_format(content_type: str) -> str:
-    """One of READ; JSON if there is no `Content-Type`. Raises StatusError 415."""
-    media_type = content_type.partition(";")[0].strip().lower() or JSON
-    if media_type not in READ:
+    """One of READ; JSON if there is no `Content-Type`. Raises StatusError 415, also for parameters that are
+    none."""
+    if not content_type:
+        return JSON
+    media_type, semicolon, rest = content_type.partition(";")
+    media_type, parameters = media_type.strip().lower(), semicolon + rest
+    is_read = media_type in READ and _PARAMETERS.fullmatch(parameters) is not None
+    told = {(name.lower(), value) for name, value in _PARAMETER.findall(parameters)} if is_read else set()
+    # One may be said twice, but not to be two things.
+    if not is_read or len(told) > len({name for name, _ in told}):
         raise unsupported_media_type(READ)
     return media_type
 

@@ -7,6 +7,7 @@ which only `http/`, `connect/` and upgrades use.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote_to_bytes
@@ -18,6 +19,7 @@ from podling.model.remembered import LONGEST, remembered
 from podling.process.tls import ALWAYS, Lifetime
 
 Query = Mapping[str, Sequence[str]]
+_UNREADABLE = re.compile(r"%(?![0-9A-Fa-f]{2})|;")
 
 RESOURCE_VERBS = {
     "POST": "create",
@@ -137,7 +139,10 @@ class RequestInfo(NamedTuple):
 
 
 def parse_query(query: str) -> Query:
-    """Raises StatusError 400 for more than MOST_PARAMETERS."""
+    """What Go cannot read, such as `%zz`, or with a semicolon, it leaves out. Raises StatusError 400 for more
+    than MOST_PARAMETERS."""
+    if _UNREADABLE.search(query):
+        query = "&".join(one for one in query.split("&") if not _UNREADABLE.search(one))
     try:
         return parse_qs(query, keep_blank_values=True, max_num_fields=MOST_PARAMETERS) if query else {}
     except ValueError as error:

@@ -48,6 +48,8 @@ async def connect(context: RequestContext, scope: Scope) -> Response:
     if subresource.has_path:
         name = parse_proxy_name(name, scope.resource.plural.removesuffix("s")).name
     if not subresource.is_read:
+        if "dryRun" in context.query:
+            raise bad_request("dryRun is not supported")
         context = await admitted(context, scope, subresource)
     obj = scope.store.find(scope.namespace(context), name).object
     rules = subresource.container_rules

@@ -7,8 +7,10 @@ from typing import Any
 
 import msgspec
 
+from podling.apiserver.patch.json_patch import as_sent, json_patch
 from podling.apiserver.patch.parse import (
     APPLY,
+    JSON_PATCH,
     MEDIA_TYPES,
     STRATEGIC_MERGE_PATCH,
     Patch,
@@ -29,12 +31,13 @@ from podling.apiserver.verbs.update import check_place
 from podling.model.codec import json
 from podling.model.codec.strict import field_faults, strict_message
 from podling.model.codec.unstructured import decode_unstructured
-from podling.model.errors import StatusError, bad_request, invalid
+from podling.model.errors import StatusError, bad_request, invalid, unsupported_media_type
 from podling.process.waits import aside
 from podling.watch.entry import Entry
 
 OPTIONS = "PatchOptions"
 MANAGED = "managedFields"
+_NOTHING = b"{}"
 
 
 async def patch(context: RequestContext, scope: Scope) -> Response:
@@ -72,11 +75,15 @@ async def patch(context: RequestContext, scope: Scope) -> Response:
 
 def media_type(context: RequestContext) -> str:
     """Of a patch. Raises StatusError 415: as in Kubernetes before anybody looks at the query."""
-    sort = context.request.headers.get("Content-Type", "").partition(";")[0].strip()
-    if sort not in MEDIA_TYPES:
+    sent = context.request.headers.get("Content-Type", "")
+    # Kubernetes' router looks for one of several, and who patches for one alone.
+    if not any(part.partition(";")[0].strip() in MEDIA_TYPES for part in sent.split(",")):
         # And before anybody looks what is patched.
         context.warnings.clear()
         raise unsupported()
+    sort = sent.partition(";")[0]
+    if sort not in MEDIA_TYPES:
+        raise unsupported_media_type(MEDIA_TYPES)
     return sort
 
 
@@ -99,20 +106,35 @@ async def read_patch(context: RequestContext, type_: type[Any]) -> Callable[[Any
 
     patched_from, own_faults = await aside(len(body), parsed)
 
-    def patched(document: Any) -> Any:
-        document = patched_from(document)
-        if isinstance(document, dict) and isinstance(meta := document.get("metadata"), dict):
+    def faults_of(before: Any, document: dict[str, Any]) -> list[str]:
+        """What is wrong with the fields of what `before` becomes, which is `document`."""
+        if not document.get("apiVersion"):
+            # Kubernetes reads it as its internal type, whose fields have no names in JSON.
+            return [f'unknown field "{name}"' for name in sorted({*document} - {"apiVersion", "kind"})]
+        found = field_faults(msgspec.json.encode(document), type_, has_repeats=False)
+        if not found and not own_faults:
+            return []
+        # As Go writes what it has patched: in the order of names, but what was not taken apart as it was.
+        whole = json_patch(before, as_sent(body)) if sort == JSON_PATCH else document
+        return field_faults(msgspec.json.encode(whole, order="sorted"), type_)
+
+    def patched(before: Any) -> Any:
+        document = patched_from(before)
+        if isinstance(document, list):
+            raise _refused(msgspec.json.encode(document), "couldn't get version/kind: it is an array")
+        if isinstance(meta := document.get("metadata"), dict):
             # An empty list, too, says that nobody manages anything: decoded it is one that is left out.
             meta.update({MANAGED: [{}]} if meta.get(MANAGED) == [] else {})
+        is_known = sort == STRATEGIC_MERGE_PATCH or document.get("apiVersion")
         data = msgspec.json.encode(document)
         try:
-            wanted = decoded(data, type_)
+            wanted = decoded(data if is_known else _NOTHING, type_)
         except StatusError as error:
             raise _refused(data, str(error.__cause__ or error)) from error
         if (wanted.kind, wanted.api_version) != (type_.KIND, type_.API_VERSION):
             raise _refused(data, other_kind(wanted, type_).message)
         if validation != "Ignore":
-            faults = own_faults + field_faults(data, type_, has_repeats=False)
+            faults = own_faults + faults_of(before, document)
             if faults and validation == "Strict":
                 raise _refused(data, strict_message(faults))
             context.warnings += [fault for fault in faults if fault not in context.warnings]

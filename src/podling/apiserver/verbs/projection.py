@@ -21,6 +21,7 @@ from podling.apiserver.show.table import include_object, metadata_of, table_of
 from podling.apiserver.store.object_meta import REPEATED_AFTER_ADMISSION, check_uid, drop_repeated_owners
 from podling.apiserver.verbs.apply import check_unmanaged, plain, read_body, telling_of_repeats, type_of
 from podling.apiserver.verbs.body import read_object
+from podling.apiserver.verbs.list import until_fresh
 from podling.apiserver.verbs.options import check_write, revision
 from podling.apiserver.verbs.patch import OPTIONS, media_type, read_patch
 from podling.apiserver.verbs.scope import Scope
@@ -36,7 +37,7 @@ KEPT = Part[Any]()
 
 
 async def get_projection(context: RequestContext, scope: Scope) -> Response:
-    revision(context.query.get("resourceVersion", ("",))[0])
+    await until_fresh(scope.store.cache, revision(context.query.get("resourceVersion", ("",))[0]))
     entry, projection = scope.store.find(scope.namespace(context), context.info.name), _projection(scope)
     return _shown(context, projection, projection.read(entry.object))
 

@@ -18,7 +18,7 @@ from podling.apiserver.request.request import wants_web_socket
 from podling.apiserver.request.response import Response
 from podling.apiserver.show.table import BETA, in_beta
 from podling.apiserver.verbs.list import matcher, until_fresh
-from podling.apiserver.verbs.options import check_watch, options, revision
+from podling.apiserver.verbs.options import NOT_OLDER_THAN, check_watch, options, revision
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import frames as frames_of
 from podling.model.errors import StatusError, bad_request, gone, not_acceptable
@@ -35,6 +35,10 @@ the watches of many clients do not all restart at once."""
 
 async def watch(context: RequestContext, scope: Scope) -> Response:
     wanted = options(context.query, ListOptions)
+    says_no_more = wanted.send_initial_events is None and not wanted.resource_version_match
+    if says_no_more and wanted.resource_version in ("", "0"):
+        # Who names no revision is sent what there is in any case, and so told where that ends.
+        wanted.send_initial_events, wanted.resource_version_match = True, NOT_OLDER_THAN
     check_watch(wanted)
     if context.wanted.media_type == YAML:
         raise not_acceptable((WATCHED,))

@@ -50,10 +50,14 @@ class BindingAction(Action[Pod]):
 
 
 def _check_bindable(pod: Pod, binding: Binding) -> None:
-    name, uid = pod.metadata.name, binding.metadata.uid
-    if uid and uid != pod.metadata.uid:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod.metadata.uid}"
-        raise conflict("pods/binding", name, why)
+    name, asked, standing = pod.metadata.name, binding.metadata, pod.metadata
+    for what, said, is_ in (
+        ("UID", asked.uid, standing.uid),
+        ("ResourceVersion", asked.resource_version, standing.resource_version),
+    ):
+        if said and said != is_:
+            why = f"Precondition failed: {what} in precondition: {said}, {what} in object meta: {is_}"
+            raise conflict("pods", name, why)
     if pod.metadata.deletion_timestamp:
         raise conflict("pods/binding", name, f"pod {name} is being deleted, cannot be assigned to a host")
     if pod.spec.node_name:

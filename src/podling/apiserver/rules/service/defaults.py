@@ -100,7 +100,9 @@ def carry_over(new: Service, old: Service) -> None:
     # `clusterIP` and `clusterIPs` say the same; who changes only one means both.
     if new.spec.cluster_ip == old.spec.cluster_ip:
         new.spec.cluster_ips = new.spec.cluster_ips or list(old.spec.cluster_ips)
-    elif not new.spec.cluster_ips or new.spec.cluster_ips == old.spec.cluster_ips:
+    elif new.spec.cluster_ips == old.spec.cluster_ips or (
+        not new.spec.cluster_ips and needs_cluster_ip(new.spec)
+    ):
         new.spec.cluster_ips = [new.spec.cluster_ip] if new.spec.cluster_ip else []
     _drop_what_the_type_has_not(new.spec, old.spec)
     drop_internal_policy(new.spec)
