@@ -331,6 +331,27 @@ PATCHES = (
     "application/apply-patch+cbor", "application/strategic-merge-patch+json;a=b;c",
 )  # fmt: skip
 
+OF_LISTS = (
+    "timeoutSeconds=0", "timeoutSeconds=-1", "timeoutSeconds=x", "timeoutSeconds=1.5", "timeoutSeconds=",
+    "timeoutSeconds=99999999999999999999", "allowWatchBookmarks=x", "sendInitialEvents=true",
+    "sendInitialEvents=x", "sendInitialEvents=", "resourceVersion=0", "resourceVersion=-1",
+    "resourceVersion=x",
+    "resourceVersion=99999999999999999999999", "resourceVersionMatch=Exact",
+    "resourceVersionMatch=NotOlderThan",
+    "resourceVersionMatch=x", "resourceVersionMatch=", "resourceVersionMatch=Exact&resourceVersion=0",
+    "limit=0",
+    "limit=-1", "limit=x", "limit=99999999999", "limit=99999999999999999999", "limit=", "limit=1&continue=x",
+    "continue=x", "continue=", "continue=e30", "continue=x&resourceVersion=1", "shardSelector=x",
+    "includeObject=x",
+    "gracePeriodSeconds=x", "dryRun=x", "watch=0", "watch=false", "x=%zz&limit=1", "limit=1;limit=2",
+    "limit=%31",
+)  # fmt: skip
+OF_WATCHES = (
+    "allowWatchBookmarks=true", "allowWatchBookmarks=true&resourceVersion=0",
+    "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+    "sendInitialEvents=false&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+)  # fmt: skip
+
 
 SEQUENCES = (
     Compared("truths", [
@@ -400,6 +421,25 @@ SEQUENCES = (
             )
         ),
         *(Ask("PATCH", f"{MAPS}/m?dryRun=All", {}, {"Content_Type": sort}) for sort in PATCHES),
+    ], apart=True),
+    Compared("lists", [
+        Ask("POST", MAPS, {"metadata": {"name": "m"}}),
+        *(
+            Ask("GET", f"{target}?{options}")
+            for options in OF_LISTS
+            for target in (MAPS, f"{MAPS}/m", "/apis/apps/v1/namespaces/{ns}/deployments")
+        ),
+    ], apart=True),
+    Compared("watches", [
+        Ask("POST", MAPS, {"metadata": {"name": "m"}}),
+        # A bookmark is of a later version than what is sent before it.
+        Ask("POST", "/api/v1/namespaces/{ns}/secrets", {"metadata": {"name": "s"}}),
+        *(Ask("GET", f"{MAPS}?watch=1&timeoutSeconds=2&{options}") for options in OF_WATCHES),
+        *(Ask("GET", f"{MAPS}?watch=1&timeoutSeconds=1&{options}") for options in (
+            "continue=x", "continue=x&resourceVersion=1", "resourceVersionMatch=Exact", "limit=x",
+            "sendInitialEvents=true", "sendInitialEvents=true&resourceVersionMatch=Exact",
+        )),
+        Ask("GET", "/api/v1/watch/namespaces/{ns}/configmaps?timeoutSeconds=1&continue=x"),
     ], apart=True),
     Compared("methods", [
         Ask(method, target)

@@ -131,7 +131,7 @@ def check_watch(wanted: ListOptions) -> None:
         faults.append(_forbidden("resourceVersionMatch", why))
     if match not in ("", NOT_OLDER_THAN):
         faults.append(_unsupported("resourceVersionMatch", match, NOT_OLDER_THAN))
-    if wanted.continue_ and (match or wanted.resource_version in ("", "0")):
+    if wanted.continue_ and match:
         why = "resourceVersionMatch is forbidden when continue is provided"
         faults.append(_forbidden("resourceVersionMatch", why))
     if faults:

@@ -14,7 +14,7 @@ import msgspec
 from podling.apiserver.connect.web_socket import WatchSocket
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import WATCHED, YAML
-from podling.apiserver.request.request import wants_web_socket
+from podling.apiserver.request.request import flag, wants_web_socket
 from podling.apiserver.request.response import Response
 from podling.apiserver.show.table import BETA, in_beta
 from podling.apiserver.verbs.list import matcher, until_fresh
@@ -36,8 +36,9 @@ the watches of many clients do not all restart at once."""
 async def watch(context: RequestContext, scope: Scope) -> Response:
     wanted = options(context.query, ListOptions)
     says_no_more = wanted.send_initial_events is None and not wanted.resource_version_match
-    if says_no_more and wanted.resource_version in ("", "0"):
-        # Who names no revision is sent what there is in any case, and so told where that ends.
+    if says_no_more and wanted.resource_version in ("", "0") and flag(context.query, "watch"):
+        # Who names no revision is sent what there is in any case, and so told where that ends; not who asks
+        # by the older path.
         wanted.send_initial_events, wanted.resource_version_match = True, NOT_OLDER_THAN
     check_watch(wanted)
     if context.wanted.media_type == YAML:
