@@ -9,6 +9,7 @@ from __future__ import annotations
 import ssl
 import time
 import zlib
+from collections import deque
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
@@ -129,6 +130,12 @@ class Reserved(NamedTuple):
         return is_young and self.tls is shown.tls and not self.transport.is_closing()
 
 
+class Waiting(NamedTuple):
+    tls: ssl.SSLContext
+    turn: asyncio.Future[Connection | None]
+    """A connection, or None for the turn to make one."""
+
+
 class HttpsTransport:
     """Keeps connections open between calls. A request answered 401 was not carried out, so it is sent once
     more if `login` has another credential. `deadline` is in seconds."""
@@ -149,7 +156,9 @@ class HttpsTransport:
         self._wire = wire
         self._deadline = deadline
         self._idle: list[Connection] = []
-        self._dials: asyncio.Semaphore | None = None
+        self._dialling = 0
+        self._waiting: deque[Waiting] = deque()
+        """While MOST_DIALLED connections are being made: who gets the next one that is free, or its turn."""
         self._reserved: list[Reserved] = []
         self._first: tuple[str, Connection] | None = None
         if first is not None:
@@ -254,7 +263,7 @@ class HttpsTransport:
                 connection = await self._sent(shown, method, target, headers, body)
             yield connection, await connection.head()
             if connection.is_kept():
-                self._idle.append(connection)
+                self._free(connection)
                 connection = None
         except OSError as error:
             raise OSError(f"{self._server}: {error}") from error
@@ -285,8 +294,30 @@ class HttpsTransport:
             kept.close()
         return None
 
+    def _free(self, connection: Connection) -> None:
+        """For who waits longest: if whoever comes just then took it, those who wait would do so until
+        their deadline."""
+        if (first := self._first_waiting()) is not None and first.tls is connection.tls:
+            self._waiting.popleft()
+            first.turn.set_result(connection)
+        else:
+            self._idle.append(connection)
+
+    def _dialled(self) -> None:
+        """A connection was made, or could not be: whoever waits longest makes the next."""
+        if (first := self._first_waiting()) is not None:
+            self._waiting.popleft()
+            first.turn.set_result(None)
+        else:
+            self._dialling -= 1
+
+    def _first_waiting(self) -> Waiting | None:
+        while self._waiting and self._waiting[0].turn.done():
+            self._waiting.popleft()
+        return self._waiting[0] if self._waiting else None
+
     async def _connection(self, tls: ssl.SSLContext) -> Connection:
-        if kept := self._kept(tls):
+        if self._first_waiting() is None and (kept := self._kept(tls)):
             return kept
         route = self._wire.route(self._url)
         if not is_in_loop():
@@ -295,14 +326,32 @@ class HttpsTransport:
 
         from podling.client.dial import dial
 
-        if self._dials is None:
-            self._dials = asyncio.Semaphore(MOST_DIALLED)
-        async with self._dials:
-            # Once it is this request's turn another may have been answered.
-            if kept := self._kept(tls):
-                return kept
-            loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        if self._dialling < MOST_DIALLED:
+            self._dialling += 1
+        elif (given := await self._turn(loop, tls)) is not None:
+            return given
+        try:
             reader = asyncio.StreamReader(PIECE, loop)
             protocol = asyncio.StreamReaderProtocol(reader)
             transport = await dial(route, tls, lambda: protocol)
+        finally:
+            self._dialled()
         return Connection(OfStreams(reader, asyncio.StreamWriter(transport, protocol, reader, loop)), tls)
+
+    async def _turn(self, loop: asyncio.AbstractEventLoop, tls: ssl.SSLContext) -> Connection | None:
+        """A connection that is free, or None when it is time to make one."""
+        import asyncio
+
+        turn: asyncio.Future[Connection | None] = loop.create_future()
+        self._waiting.append(Waiting(tls, turn))
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                # It came too late.
+                if (given := turn.result()) is not None:
+                    self._free(given)
+                else:
+                    self._dialled()
+            raise

@@ -166,6 +166,52 @@ async def test_a_burst_of_requests_makes_few_connections_at_a_time(monkeypatch: 
     assert dialled < 200
 
 
+async def test_a_connection_that_is_free_is_for_who_waits_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long others take to be made, and although some who waited have left."""
+    dialled = 0
+
+    async def one_only(*arguments: Any) -> asyncio.Transport:
+        nonlocal dialled
+        dialled += 1
+        if dialled > 1:
+            await asyncio.Event().wait()
+        return await dial(*arguments)
+
+    monkeypatch.setattr("podling.client.dial.dial", one_only)
+    answered: list[str] = []
+    held, release = asyncio.Event(), asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        held.set()
+        await release.wait()
+        with suppress(asyncio.IncompleteReadError):
+            while True:
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+                await reader.readuntil(b"\r\n\r\n")
+
+    async def ask(made: HttpsTransport, name: str) -> None:
+        await made.request("GET", f"/{name}", {}, None)
+        answered.append(name)
+        if name == "first":
+            # It has just been handed the connection.
+            waiting[0].cancel()
+
+    async with transport(serve) as made, asyncio.TaskGroup() as tasks, asyncio.timeout(10):
+        first = tasks.create_task(ask(made, "first"))
+        await held.wait()
+        stuck = [tasks.create_task(ask(made, "stuck")) for _ in range(MOST_DIALLED)]
+        waiting = [tasks.create_task(ask(made, str(n))) for n in range(10)]
+        await asyncio.sleep(0)
+        waiting[3].cancel()
+        release.set()
+        await first
+        await tasks.create_task(ask(made, "late"))
+        for one in stuck:
+            one.cancel()
+    assert answered == ["first", *(str(n) for n in (1, 2, 4, 5, 6, 7, 8, 9)), "late"]
+    assert not made._waiting and made._dialling == 0
+
+
 async def test_what_unpacks_to_more_than_is_kept_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A little gzip may be very much: it is unpacked in pieces, and no more is kept than has a limit."""
     monkeypatch.setattr(https, "MOST", 8 * https.PIECE)
