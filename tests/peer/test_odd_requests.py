@@ -161,6 +161,10 @@ NEGOTIATED = (
     "/apis/apps/v1/namespaces/default/deployments/nope/scale",
     "/api/v1/namespaces?watch=1&sendInitialEvents=x",
 )  # fmt: skip
+COMPRESSIONS = (
+    "gzip", "GZIP", "gzip;q=0", "gzip;q=1", "x-gzip", "*", "deflate", "br, gzip", "identity", "", " gzip ",
+    "deflate;q=1.0, gzip;q=0.5", "gzip;level=1",
+)  # fmt: skip
 DOCUMENTS = ("/openapi/v2", "/openapi/v3/apis/events.k8s.io/v1")
 OF_DOCUMENTS = (
     "", "*", "*/*", "application/*", "application/json;v=v1", "application/json;as=x", "APPLICATION/JSON",
@@ -352,6 +356,12 @@ OF_WATCHES = (
     "sendInitialEvents=false&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
 )  # fmt: skip
 
+NAMES = (
+    "%00", "a%00", "%C3%A4", "%25", "%2525", "a%25", "%2F", "a%2Fb", "%2e", "%2E%2E", "%20", "+", "a+b",
+    "%0A", "%7F", "%F0%9F%98%80", "%22", "%3F", "%23", "%5C", "a:b", "a;b=c", "a,b", "*", "%u00e4", "%61",
+    "A", "a.b", "-a", "a_b", "...", "a%2F..%2Fb", "%2F%2F", "a%2F", "watch", "proxy",
+)  # fmt: skip
+
 
 SEQUENCES = (
     Compared("truths", [
@@ -440,6 +450,32 @@ SEQUENCES = (
             "sendInitialEvents=true", "sendInitialEvents=true&resourceVersionMatch=Exact",
         )),
         Ask("GET", "/api/v1/watch/namespaces/{ns}/configmaps?timeoutSeconds=1&continue=x"),
+    ], apart=True),
+    Compared("names", [
+        Ask("POST", MAPS, {"metadata": {"name": "a"}}),
+        *(
+            Ask(method, f"{MAPS}/{name}{options}", body, {"Content_Type": sort} if sort else {})
+            for name in NAMES
+            for method, options, body, sort in (
+                ("GET", "", None, ""), ("DELETE", "?dryRun=All", None, ""), ("PUT", "?dryRun=x", {}, ""),
+                ("PUT", "", {"metadata": {"name": "b"}}, ""), ("PUT", "", {}, "x"),
+                ("PATCH", "?dryRun=All", {}, MERGE_PATCH), ("PATCH", "?dryRun=x", {}, MERGE_PATCH),
+                ("PATCH", "?fieldManager=m&dryRun=All",
+                 {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}}, APPLY),
+            )
+        ),
+        *(
+            Ask(method, f"{target.format(ns='{ns}', name=name)}", body)
+            for name in NAMES
+            for method, target, body in (
+                ("GET", "/api/v1/namespaces/{ns}/{name}", None),
+                ("GET", "/api/v1/namespaces/{ns}/pods/a/{name}", None),
+                ("POST", "/api/v1/namespaces/{ns}/pods/{name}/binding", {"target": {"name": "x"}}),
+                ("POST", "/api/v1/namespaces/{ns}/pods/{name}/eviction", {"metadata": {"name": "b"}}),
+                ("GET", "/apis/apps/v1/namespaces/{ns}/deployments/{name}/scale", None),
+                ("GET", "/api/v1/namespaces/{ns}/pods/{name}/log", None),
+            )
+        ),
     ], apart=True),
     Compared("methods", [
         Ask(method, target)
@@ -562,6 +598,22 @@ def test_as_what_it_is_answered(target: str, kubernetes: Server, podling: Server
     accepts = OF_DOCUMENTS if target in DOCUMENTS else ACCEPTS
     theirs, ours = (_forms(server, target, accepts) for server in (kubernetes, podling))
     assert ours == theirs
+
+
+@pytest.mark.parametrize("length", [100, 200_000])
+def test_what_is_compressed(length: int, kubernetes: Server, podling: Server) -> None:
+    """For whom: also a quality of 1 is one that says too much."""
+    found = []
+    for server in (kubernetes, podling):
+        target, name = "/api/v1/namespaces/default/configmaps", f"odd-{length}"
+        server.ask("POST", target, {"metadata": {"name": name}, "data": {"a": "x" * length}})
+        with server.asking() as asking:
+            for encodings in COMPRESSIONS:
+                asking.connection.request("GET", f"{target}/{name}", headers={"Accept-Encoding": encodings})
+                said = asking.connection.getresponse()
+                said.read()
+                found.append((encodings, said.status, said.headers.get("Content-Encoding")))
+    assert found[len(COMPRESSIONS) :] == found[: len(COMPRESSIONS)]
 
 
 def _forms(server: Server, target: str, accepts: Sequence[str]) -> dict[str, Any]:

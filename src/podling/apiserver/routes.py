@@ -221,7 +221,8 @@ class Routes:
             raise page_not_found()
         if verb is None or (METHODS.get(info.verb) != method and not is_passed_on):
             raise not_among(verbs)
-        _check_name(info)
+        if info.namespace in (".", "..") and info.resource != "namespaces":
+            raise bad_request(f"Namespace parameter invalid: {json.dumps(info.namespace)}")
         has_tables = verb not in NOT_TABLES and (not isinstance(subresource, Part) or subresource.has_tables)
         shapes = OBJECT_SHAPES if has_tables else METADATA_SHAPES
         deprecation = route.scope.store.kind.deprecation
@@ -266,13 +267,3 @@ def not_among(verbs: Iterable[str]) -> MethodNotSupported:
 
 def _is_watch_path(info: RequestInfo) -> bool:
     return info.path.split("/")[4 if info.api_group else 3] == "watch"
-
-
-def _check_name(info: RequestInfo) -> None:
-    """Refuse names that cannot be part of a path. Raises StatusError 400."""
-    if info.name in (".", ".."):
-        raise bad_request(f"Name parameter invalid: {json.dumps(info.name)}: may not be '{info.name}'")
-    if info.namespace in (".", ".."):
-        raise bad_request(f"Namespace parameter invalid: {json.dumps(info.namespace)}")
-    if "%" in info.name:
-        raise bad_request(f"Name parameter invalid: {json.dumps(info.name)}: may not contain '%'")

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from podling.apiserver.rules.metadata import FOREGROUND, ORPHAN
+from podling.model.codec.quoting import quoted
 from podling.model.errors import STALE, bad_request, conflict
 from podling.model.scheme import Resource
 from podling.model.time import rfc3339
@@ -137,6 +138,13 @@ def check_version(resource: Resource, new: ObjectMeta, old: ObjectMeta, revision
         raise bad_request(f'strconv.ParseUint: parsing "{version}": invalid syntax')
     if version.lstrip("0") and version != str(revision):
         raise conflict(resource.plural, old.name, STALE, resource.group)
+
+
+def check_name(name: str) -> None:
+    """Refuse, with 400, what cannot be part of a path."""
+    if name in (".", "..") or "%" in name:
+        why = "may not contain '%'" if "%" in name else f"may not be '{name}'"
+        raise bad_request(f"Name parameter invalid: {quoted(name)}: {why}")
 
 
 def check_preconditions(

@@ -117,12 +117,18 @@ class Store(Generic[T]):
         """The prefix of the keys of all objects, or of those in one namespace."""
         return f"{self._prefix}{namespace}/" if namespace else self._prefix
 
+    def _key(self, namespace: str, name: str) -> str:
+        """Raises StatusError 400 for a name that cannot be part of a path."""
+        object_meta.check_name(name)
+        return self.prefix(namespace) + name
+
     def has(self, namespace: str, name: str) -> bool:
-        return self.cache.get(self.prefix(namespace) + name) is not None
+        """Raises StatusError 400."""
+        return self.cache.get(self._key(namespace, name)) is not None
 
     def find(self, namespace: str, name: str) -> Entry:
-        """Raises StatusError 404."""
-        entry = self.cache.get(self.prefix(namespace) + name)
+        """Raises StatusError 400, 404."""
+        entry = self.cache.get(self._key(namespace, name))
         if entry is None:
             raise self._not_found(name)
         return entry
@@ -279,7 +285,7 @@ class Store(Generic[T]):
         The cache may be older than what another server has told. Then the storage refuses what is written; a
         refusal by the rules holds only if the object is the same after the cache has caught up.
         """
-        key = self.prefix(namespace) + name
+        key = self._key(namespace, name)
         # A webhook may itself want to write the object that it is asked about.
         turn = nullcontext() if admission.waits else self._turns.setdefault(key, asyncio.Lock())
         async with turn:
