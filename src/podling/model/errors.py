@@ -66,6 +66,9 @@ _statuses = msgspec.json.Decoder(Status)
 class StatusError(Exception):
     """An API error: HTTP `code`, machine-readable `reason`, `message`, and Status `details`."""
 
+    LEFT_OUT: tuple[str, ...] = ("reason", "details")
+    """Of the Status, when they are empty."""
+
     def __init__(
         self,
         code: int,
@@ -136,15 +139,14 @@ class StatusError(Exception):
             "details": details,
             "code": self.code,
         }
-        return {key: value for key, value in status.items() if value or key not in ("reason", "details")}
+        return {key: value for key, value in status.items() if value or key not in self.LEFT_OUT}
 
 
 class GenericError(StatusError):
     """The error for a path or method that the server does not have. `details` is empty but present: kubectl
     reads it without checking."""
 
-    def status(self) -> dict[str, Any]:
-        return {"details": {}, **super().status()}
+    LEFT_OUT = ("reason",)
 
 
 def _qualified(resource: str, group: str) -> str:

@@ -18,7 +18,7 @@ import socket
 import ssl
 from collections import Counter, deque
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from aiohttp import hdrs, web
@@ -28,7 +28,13 @@ from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web_protocol import _ErrInfo
 from yarl import _parse, _url
 
-from podling.apiserver.http.http_request import BODY_SECONDS, certificate_of, not_http, said_by_go
+from podling.apiserver.http.http_request import (
+    BODY_SECONDS,
+    HttpRequest,
+    certificate_of,
+    not_http,
+    said_by_go,
+)
 from podling.apiserver.request.request import Certificate
 from podling.process.waits import hold_aside, long_work
 from podling.streaming.driver import keep_alive
@@ -245,9 +251,11 @@ class Connection(web.RequestHandler):
     ) -> web.StreamResponse:
         """Answer malformed HTTP in Go's words; any other error is podling's own fault."""
         answer = super().handle_error(request, status, exc, message)
-        if isinstance(exc, LineTooLong) or message == TOO_MANY:
-            return not_http(TOO_LARGE)
-        return not_http() if isinstance(exc, HttpProcessingError) else answer
+        is_too_large = isinstance(exc, LineTooLong) or message == TOO_MANY
+        if not (is_too_large or isinstance(exc, HttpProcessingError)):
+            return answer
+        cast(HttpRequest, request).answer_in_11()
+        return not_http(TOO_LARGE) if is_too_large else not_http()
 
     def _arrived(self, size: int) -> None:
         """A complete head of at most `size` bytes was received."""

@@ -18,7 +18,7 @@ from http import HTTPStatus
 
 from aiohttp import StreamReader, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
-from aiohttp.http import RawRequestMessage
+from aiohttp.http import HttpVersion, HttpVersion10, HttpVersion11, RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict, CIMultiDictProxy
 
@@ -31,6 +31,7 @@ from podling.streaming.wire import Disconnected
 
 BODY_SECONDS = 60.0
 """How long a body may take: kube-apiserver's `--request-timeout`, which it gives a whole request."""
+CHUNKED = "chunked"
 UNWANTED_BYTES = 256 * 1024
 """Up to so many bytes of a body that nobody read are discarded, as in Go."""
 UNWANTED_SECONDS = 1.0
@@ -39,6 +40,9 @@ LONGEST_JUDGED = 8192
 """A longer path is not searched for broken escapes, since its sender is not yet authenticated."""
 
 _BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+_HOST = re.compile(r"[0-9A-Za-z!$%&'()*+,.:;=\[\]_~-]*")
+_NO_TRAILERS = frozenset({"transfer-encoding", "trailer", "content-length"})
+_CONTINUES = re.compile(r"(?:^|[ ,\t])100-continue(?:$|[ ,\t])", re.IGNORECASE)
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +53,15 @@ log.addFilter(lambda entry: not (entry.exc_info and isinstance(entry.exc_info[1]
 
 class HttpRequest(web.BaseRequest):
     """A request whose answers have no `Server` header: those of Kubernetes have none."""
+
+    @property
+    def spoken(self) -> HttpVersion:
+        """What the client speaks: `version` is what the answer does."""
+        return self._message.version
+
+    def answer_in_11(self) -> None:
+        """As Go's server does that has not understood the client. To be called before `version` is read."""
+        self._version = HttpVersion11
 
     async def _prepare_hook(self, response: web.StreamResponse) -> None:
         response.headers.pop(hdrs.SERVER, None)
@@ -105,10 +118,32 @@ def _text(value: str) -> str:
     return value.encode(errors="surrogateescape").decode(errors="replace")
 
 
-def not_http(status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> web.Response:
+def refusal(arrived: HttpRequest) -> web.Response | None:
+    """What Go's server answers by itself to a request that aiohttp takes."""
+    version, headers = arrived.spoken, arrived.headers
+    if version == HttpVersion11 and headers.get(hdrs.TRANSFER_ENCODING, CHUNKED).lower() != CHUNKED:
+        return not_http(HTTPStatus.NOT_IMPLEMENTED, text="Unsupported transfer encoding")
+    if hdrs.TRAILER in headers and hdrs.TRANSFER_ENCODING in headers:
+        named = ",".join(headers.getall(hdrs.TRAILER)).lower().split(",")
+        if not _NO_TRAILERS.isdisjoint(map(str.strip, named)):
+            return not_http()
+    if version not in (HttpVersion11, HttpVersion10):
+        arrived.answer_in_11()
+        return not_http(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "unsupported protocol version")
+    if _HOST.fullmatch(headers.get(hdrs.HOST, "")) is None:
+        return not_http(HTTPStatus.BAD_REQUEST, "malformed Host header")
+    if (expected := headers.get(hdrs.EXPECT)) and _CONTINUES.search(expected) is None:
+        answer = web.Response(status=HTTPStatus.EXPECTATION_FAILED)
+        answer.force_close()
+        return answer
+    return None
+
+
+def not_http(status: HTTPStatus = HTTPStatus.BAD_REQUEST, why: str = "", *, text: str = "") -> web.Response:
     """The answer of Go's server to a malformed request; the connection is closed after it."""
-    text = f"{status.value} {status.phrase}"
-    answer = web.Response(status=status, text=text, headers={"Content-Type": TEXT})
+    reason = f"{status.phrase}: {why}" if why else status.phrase
+    text = text or f"{status.value} {reason}"
+    answer = web.Response(status=status, reason=reason, text=text, headers={"Content-Type": TEXT})
     answer.force_close()
     return answer
 

@@ -24,11 +24,13 @@ from aiohttp.abc import AbstractStreamWriter
 
 from podling.apiserver.http.connections import HEADER_LIMIT, LINGER, MOST_HEADERS, Connection, Connections
 from podling.apiserver.http.http_request import (
+    HttpRequest,
     discarded,
     http_request,
     log,
     not_http,
     read_request,
+    refusal,
 )
 from podling.apiserver.request.response import NO_CONTENT, Handle, Response
 from podling.process.tls import USUAL_OFFER, Named, Offer, Reread, followed_context, listening_context
@@ -134,6 +136,8 @@ class _Server:
         if arrived.method == "OPTIONS" and arrived.raw_path == "*":
             # Asks about the server, not about anything of it (RFC 9110, 9.3.7): answered as by Go's server.
             return web.Response()
+        if refused := refusal(cast(HttpRequest, arrived)):
+            return refused
         connection = cast(Connection, arrived.protocol)
         certificate, address = connection.certificate, connection.address
         connection.is_streaming = False
