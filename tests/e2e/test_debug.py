@@ -602,7 +602,7 @@ def test_a_session_ends_with_its_user_before_it_has_begun(cluster: Cluster, sent
                 stderr=subprocess.PIPE,
                 text=True,
                 # Who runs tests in the background may have it ignored.
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+                preexec_fn=lambda: signal.signal(sent, signal.SIG_DFL),
             )
         )
         ending.callback(session.kill)

@@ -138,8 +138,14 @@ def _read(body: bytes, content_type: str) -> Any:
     try:
         return json.loads(body)
     except json.JSONDecodeError:
-        # The events of a watch are one a line.
-        return {"events": [json.loads(line) for line in body.splitlines()]}
+        # The events of a watch are one a line. Bookmarks come as it suits a server, each minute or so, but
+        # for the one after what was there at first.
+        events = [
+            json.loads(line)
+            for line in body.splitlines()
+            if b'"type":"BOOKMARK"' not in line or b'"k8s.io/initial-events-end"' in line
+        ]
+        return events[0] if len(events) == 1 else {"events": events}
 
 
 @contextmanager
