@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import leftovers
 from peer.server import Server, running, until_listening, until_ready, write_kubeconfig
@@ -30,20 +31,9 @@ ETCD_URL = "etcd.url"
 
 
 @contextmanager
-def kubernetes(
-    programs: Path,
-    directory: Path,
-    *flags: str,
-    durable: bool = False,
-    ready: str = "/readyz",
-    etcd_url: str = "",
-    host: str = HOST,
-    port: int = 0,
-) -> Iterator[Server]:
-    """Kubernetes' API server while the block runs: see `kubernetes_process`."""
-    with kubernetes_process(
-        programs, directory, *flags, durable=durable, ready=ready, etcd_url=etcd_url, host=host, port=port
-    ) as (server, _):
+def kubernetes(programs: Path, directory: Path, *flags: str, **how: Any) -> Iterator[Server]:
+    """Kubernetes' API server while the block runs; `how` is as of `kubernetes_process`."""
+    with kubernetes_process(programs, directory, *flags, **how) as (server, _):
         yield server
 
 

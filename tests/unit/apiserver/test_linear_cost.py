@@ -34,6 +34,7 @@ from podling.apiserver.cel.urls import parsed_url
 from podling.apiserver.cel.words import faults_in, told
 from podling.apiserver.finish import finish
 from podling.apiserver.kinds.custom_resources import CustomResourceDefinitions
+from podling.apiserver.patch.json_patch import as_sent, json_patch
 from podling.apiserver.patch.parse import parse_patch, patch_faults
 from podling.apiserver.protobuf.wire import decode as decode_protobuf
 from podling.apiserver.protobuf.wire import encode_bytes
@@ -290,6 +291,13 @@ def ordered(n: int) -> tuple[Any, Any]:
     return with_env(variables(n)), {"spec": {"containers": [container]}}
 
 
+def repeating(n: int, op: str, path: str, again: str) -> bytes:
+    """A JSON patch of a long value with a key that it gives twice, and of operations on it."""
+    value = f'{{"b":{{"a":[{",".join(["1"] * 100 * n)}],"a":1}}}}'
+    first = f'{{"op":"{op}","path":"{path}","value":{value}}}'
+    return f"[{','.join([first, *[again] * n])}]".encode()
+
+
 def protobuf_pod(n: int) -> bytes:
     container = encode_bytes(1, b"c") + b"".join(
         encode_bytes(7, encode_bytes(1, b"A%d" % i)) for i in range(n)
@@ -443,6 +451,21 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
     "YAML, a long value": (50_000, lambda n: b"a: " + b"b " * n, read_yaml),
     "protobuf": (2_500, protobuf_pod, lambda body: decode_protobuf(body, Pod)),
     "Accept": (5_000, lambda n: ",".join(["text/html;q=0.5"] * n), refused(unremembered(negotiate))),
+    "Accept, each better": (
+        5_000,
+        lambda n: ",".join(f"a/b;q=0.{i:06}" for i in range(n)),
+        refused(unremembered(negotiate)),
+    ),
+    "JSON patch as sent, copies": (
+        250,
+        lambda n: repeating(n, "add", "/x", '{"op":"copy","from":"/x/b/a","path":"/y"}'),
+        lambda body: json_patch({}, as_sent(body)),
+    ),
+    "JSON patch as sent, tests": (
+        250,
+        lambda n: repeating(n, "replace", "", '{"op":"test","path":"","value":{"b":{"a":1}}}'),
+        lambda body: json_patch({}, as_sent(body)),
+    ),
     "Accept, parameters": (20_000, lambda n: f"text/html{';a=b' * n}", refused(unremembered(negotiate))),
     "Content-Type": (20_000, lambda n: f"application/json{';a=b' * n}", body_format),
     "User-Agent": (100_000, lambda n: "a" * n, program),

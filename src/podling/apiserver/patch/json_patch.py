@@ -97,6 +97,8 @@ class _Draft:
                 if not source:
                     raise unfit_patch("the whole document cannot be copied")
                 copied = _or_null(self.document, source)
+                # What was taken apart for it stays so: it may be copied from again and again.
+                self._container(source)
                 encoded = msgspec.json.encode(copied)
                 self._copied += len(encoded)
                 if self._copied > MAX_COPIED_BYTES:
@@ -145,8 +147,10 @@ class _Draft:
         found = _or_null(self.document, path)
         if isinstance(expected, msgspec.Raw):
             found, expected = _plain(found), _plain(expected)
-            if path and (node := self._container(path)):
-                # To be compared it was taken apart.
+            # To be compared it was taken apart, and stays so: it may be compared again and again.
+            if not path:
+                self.document = found
+            elif node := self._container(path):
                 node[int(path[-1]) if isinstance(node, list) else path[-1]] = found
         if not _same(found, expected):
             raise unfit_patch(f"testing value /{'/'.join(path)} failed: test failed")

@@ -32,6 +32,9 @@ OBJECT_SHAPES = frozenset(
     for kind in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
     for version in ("v1", "v1beta1")
 )
+MOST_CLAUSES = 100
+"""Of one `Accept`; what follows is not read, since each may have to be compared with all before it, before
+anybody knows whose they are."""
 METADATA_SHAPES = frozenset(shape for shape in OBJECT_SHAPES if shape[0] != "Table")
 
 _NUMBER = re.compile(
@@ -149,7 +152,7 @@ def _clauses(accept: str) -> Sequence[Clause]:
     that it beats, by a higher quality or by naming what the other leaves open. A clause may beat one that
     beats it, so the order in the header counts, too. None is left out for a quality of 0."""
     ordered: list[Clause] = []
-    for part in accept.split(","):
+    for part in accept.split(",", MOST_CLAUSES)[:MOST_CLAUSES]:
         media_range, *rest = part.strip(" ").split(";")
         type_, *subtypes = (one.strip(" ") for one in media_range.split("/"))
         if len(subtypes) > 1 or (not subtypes and type_ != "*"):

@@ -130,6 +130,18 @@ def _needs_a_server(spec: PodSpec) -> Iterator[str]:
         yield from (f'{what} (volume "{volume.name}")' for what in named)
 
 
+class _Changes:
+    """`is_last`: the directory is gone, and nothing more will be told of it."""
+
+    def __init__(self) -> None:
+        self.happened = asyncio.Event()
+        self.is_last = False
+
+    def tell(self, happened: Happened) -> None:
+        self.is_last = self.is_last or bool(happened.mask & _GONE)
+        self.happened.set()
+
+
 class ManifestDirectory:
     """The manifests below `path`, a directory or one file."""
 
@@ -142,10 +154,10 @@ class ManifestDirectory:
         """All static pods, now and after every change. Never ends by itself."""
         while True:
             directory = self._path.parent if self._path.is_file() else self._path
-            events: asyncio.Queue[Happened] = asyncio.Queue()
+            changes = _Changes()
             with ExitStack() as following:
                 try:
-                    following.enter_context(followed(directory, _CHANGES | Mask.ONLYDIR, events.put_nowait))
+                    following.enter_context(followed(directory, _CHANGES | Mask.ONLYDIR, changes.tell))
                 except OSError as error:
                     log.warning("manifests of static pods: %s: %s", directory, error)
                     yield []
@@ -153,9 +165,10 @@ class ManifestDirectory:
                     continue
                 # Read strictly after the watch was set, never before: else a file in between is missed.
                 yield await self._read_now()
-                is_gone = False
-                while not is_gone:
-                    is_gone = bool((await events.get()).mask & _GONE)
+                while not changes.is_last:
+                    await changes.happened.wait()
+                    # However much happens during a read, one more shows all of it.
+                    changes.happened.clear()
                     yield await self._read_now()
 
     async def _read_now(self) -> list[Pod]:
