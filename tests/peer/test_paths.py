@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from peer.named_differences import BAD_PATHS
-from peer.server import Answer, Server
+from peer.server import USER_AGENT, Answer, Server
 
 GETS = """
 /api /api/ /api/v1 /api/v1/ /api//v1 //api/v1 /api/./v1/pods /api/v1/.. /api/v1/../v1/pods /api/v2 /api/v2/
@@ -108,3 +109,74 @@ def test_which_answers_no_browser_may_guess_at(
     name = "X-Content-Type-Options"
     assert (ours.code, ours.headers.get(name)) == (theirs.code, theirs.headers.get(name))
     assert theirs.code == code
+
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+TABLE, METADATA, GROUPS = (
+    f"application/json;as={kind};v={version};g={group}"
+    for kind, version, group in (
+        ("Table", "v1", "meta.k8s.io"),
+        ("PartialObjectMetadata", "v1", "meta.k8s.io"),
+        ("APIGroupDiscoveryList", "v2", "apidiscovery.k8s.io"),
+    )
+)
+BROWSER, ZIPPED = {"User-Agent": "curl/8"}, {"Accept-Encoding": "gzip"}
+WRITTEN = [
+    *(
+        ("GET", target, None, headers)
+        for target in ("/", "/version", "/api", "/apis", "/apis/apps", "/apis/apps/v1", "/openapi/v2")
+        for headers in ({}, {"Accept": "application/yaml"}, BROWSER)
+    ),
+    *(("GET", target, None, {"Accept": GROUPS}) for target in ("/api", "/apis", "/api/v1")),
+    *(
+        ("GET", f"/openapi/v3{group}", None, headers)
+        for group in ("", "/api/v1")
+        for headers in ({}, BROWSER)
+    ),
+    *(
+        ("GET", target, None, headers)
+        for target in ("/api/v1/namespaces", "/api/v1/namespaces/default", "/api/v1/namespaces/nope")
+        for headers in ({}, {"Accept": TABLE}, {"Accept": METADATA}, {"Accept": "text/html"}, BROWSER, ZIPPED)
+    ),
+    ("GET", "/api/v1/namespaces?pretty=1", None, {}),
+    ("GET", "/api/v1/namespaces?pretty=0", None, BROWSER),
+    ("GET", "/apis/apps/v1?pretty=1", None, {}),
+    ("GET", "/.well-known/openid-configuration", None, BROWSER),
+    ("GET", "/openid/v1/jwks", None, BROWSER),
+    ("POST", "/api", None, {}),
+    ("POST", f"{MAPS}?dryRun=All", {"metadata": {"name": "a"}}, {}),
+    ("POST", MAPS, {}, {}),
+    ("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, {}),
+    ("DELETE", f"{MAPS}?fieldSelector=metadata.name%3Dnobody", None, {}),
+    ("GET", "/openapi/v2", None, ZIPPED),
+    ("GET", "/api/v1/namespaces/nope", None, {"Accept": f"{TABLE},application/json"}),
+    ("GET", "/api/v1/namespaces/nope", None, {"Accept": f"{TABLE},application/yaml"}),
+    ("HEAD", "/version", None, {}),
+]
+
+
+@pytest.mark.parametrize(("method", "target", "body", "headers"), WRITTEN)
+def test_an_answer_is_laid_out_as_kubernetes_does(
+    kubernetes: Server, podling: Server, method: str, target: str, body: Any, headers: Any
+) -> None:
+    theirs, ours = (_layout(server, method, target, body, headers) for server in (kubernetes, podling))
+    assert ours == theirs
+
+
+def _layout(server: Server, method: str, target: str, body: Any, headers: Any) -> tuple[object, ...]:
+    """Whether it has several lines, how it ends, and what lets it be asked for again."""
+    with server.asking() as asking:
+        sent = None if body is None else json.dumps(body)
+        asking.connection.request(
+            method, target, sent, {"Content-Type": "application/json", "User-Agent": USER_AGENT, **headers}
+        )
+        said = asking.connection.getresponse()
+        text = said.read()
+    return (
+        said.status,
+        said.headers.get_content_type(),
+        text.count(b"\n") > 1,
+        text[-1:],
+        "ETag" in said.headers,
+        "Accept" in ", ".join(said.headers.get_all("Vary", ())).split(", "),
+    )

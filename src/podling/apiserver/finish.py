@@ -11,7 +11,7 @@ import yaml
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import YAML
 from podling.apiserver.request.request import PARSED_AS_TRUE
-from podling.apiserver.request.response import JSON, Response
+from podling.apiserver.request.response import JSON, Form, Response
 from podling.model.codec.yaml import Dumper
 
 COMPRESS_ABOVE = 128 * 1024
@@ -39,7 +39,11 @@ def finish(context: RequestContext, response: Response) -> bool:
         headers["Warning"] = ", ".join(map(warning, bounded(context.warnings)))
     if not isinstance(body, bytes):
         return False
-    return is_restyled(context, response) or (len(body) > COMPRESS_ABOVE and is_compressed(context))
+    if is_restyled(context, response):
+        return True
+    if body and response.form is Form.OBJECT and response.content_type.startswith(JSON):
+        response.end = b"\n"
+    return len(body) > COMPRESS_ABOVE and is_compressed(context)
 
 
 async def rewrite(context: RequestContext, response: Response) -> None:
@@ -56,8 +60,8 @@ async def rewrite(context: RequestContext, response: Response) -> None:
 def is_restyled(context: RequestContext, response: Response) -> bool:
     """Whether JSON is to be YAML, or indented: if the query says `pretty`, or the program shows answers to
     people."""
-    if not response.content_type.startswith(JSON):
-        return False
+    if response.form is not Form.OBJECT or not response.content_type.startswith(JSON):
+        return response.form is Form.INDENTED
     if context.wanted.media_type == YAML or context.wanted.pretty:
         return True
     if context.query and (asked := context.query.get("pretty", ("",))[0]):
@@ -70,16 +74,19 @@ def is_compressed(context: RequestContext) -> bool:
 
 
 def _rewritten(context: RequestContext, response: Response, body: bytes) -> bytes:
-    if response.content_type.startswith(JSON) and context.wanted.media_type == YAML:
+    if not is_restyled(context, response):
+        pass
+    elif response.form is Form.OBJECT and context.wanted.media_type == YAML:
         body = yaml.dump(msgspec.json.decode(body), Dumper=Dumper).encode()
         response.content_type = YAML + response.content_type.removeprefix(JSON)
-    elif is_restyled(context, response):
+    else:
         body = msgspec.json.format(body, indent=2)
     if len(body) <= COMPRESS_ABOVE or not is_compressed(context):
         return body
     response.headers["Content-Encoding"] = "gzip"
-    response.headers["Vary"] = "Accept-Encoding"
-    return gzip(body)
+    response.headers["Vary"] = ", ".join(["Accept-Encoding", *filter(None, [response.headers.get("Vary")])])
+    end, response.end = response.end, b""
+    return gzip(body + end)
 
 
 def accepts_gzip(accept_encoding: str) -> bool:

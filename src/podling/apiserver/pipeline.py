@@ -47,7 +47,14 @@ from podling.apiserver.request.request import (
     recall_query,
     request_info,
 )
-from podling.apiserver.request.response import NOT_SNIFFED, Response, failure, internal_error, no_such_page
+from podling.apiserver.request.response import (
+    NOT_SNIFFED,
+    Form,
+    Response,
+    failure,
+    internal_error,
+    no_such_page,
+)
 from podling.apiserver.routes import Routes
 from podling.model.errors import Cause, StatusError, internal
 from podling.model.time import Clock
@@ -136,7 +143,10 @@ class Pipeline:
             failed = response.status == REFUSED
         except StatusError as error:
             response = failure(error)
-            context.wanted = of_an_error(context.request.headers.get("Accept", ""))
+            if wanted := of_an_error(context.request.headers.get("Accept", "")):
+                context.wanted = wanted
+            else:
+                response.form = Form.INDENTED
         except NotSealedError as error:
             response = failure(internal(str(error), causes=[Cause("", str(error))]))
         except Exception as error:

@@ -324,13 +324,30 @@ async def test_observers_hear_of_everything(server: ApiServer, heard: Heard) -> 
     assert heard.requests == [("root", "get", 200), ("system:anonymous", "create", 403)]
 
 
+@pytest.mark.parametrize(
+    ("target", "accept", "end"),
+    [
+        ("/api/v1/namespaces/default", "", b"}\n"),
+        ("/api/v1/namespaces/default?pretty=1", "", b"\n}"),
+        ("/api/v1/namespaces/nobody", "", b"}\n"),
+        ("/api/v1/namespaces/nobody", "text/html", b"\n}"),
+    ],
+)
+async def test_an_object_ends_its_line_unless_it_is_indented(
+    api: Conversation, target: str, accept: str, end: bytes
+) -> None:
+    answer = await api.raw("GET", target, **({"Accept": accept} if accept else {}))
+    assert isinstance(answer.body, bytes) and (answer.body + answer.end).endswith(end)
+
+
 async def test_long_answers_are_compressed_for_those_who_accept(api: Conversation) -> None:
     await api.post(CONFIGS, {"metadata": {"name": "a"}, "data": {"k": "v" * 200_000}})
     plain = await api.raw("GET", f"{CONFIGS}/a")
     packed = await api.raw("GET", f"{CONFIGS}/a", Accept_Encoding="deflate, gzip")
     assert isinstance(packed.body, bytes)
     assert packed.headers["Content-Encoding"] == "gzip" and len(packed.body) < 10_000
-    assert gzip.decompress(packed.body) == plain.body
+    assert isinstance(plain.body, bytes)
+    assert gzip.decompress(packed.body) == plain.body + plain.end
     for refused in ("gzip;q=0", "gzip;q=1.0"):
         # Kubernetes knows no quality here.
         assert (await api.raw("GET", f"{CONFIGS}/a", Accept_Encoding=refused)).body == plain.body

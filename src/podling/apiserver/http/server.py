@@ -171,12 +171,14 @@ class _Server:
         closing = not arrived.keep_alive or "Connection" in response.headers or everyone.is_ending
         if arrived.method == "HEAD" or arrived.version != HttpVersion11 or closing:
             response.headers["Content-Type"] = response.content_type
-            whole = web.Response(status=response.status, headers=response.headers, body=body)
+            whole = web.Response(status=response.status, headers=response.headers, body=body + response.end)
             if closing:
                 whole.force_close()
             return whole
         # aiohttp uses nothing of a StreamResponse that _Whole does not have.
-        return cast(web.StreamResponse, _Whole(head_of(response, len(body)), body))
+        return cast(
+            web.StreamResponse, _Whole(head_of(response, len(body) + len(response.end)), body, response.end)
+        )
 
     async def _stream(
         self, arrived: web.BaseRequest, response: Response, body: AsyncGenerator[bytes, None]
@@ -256,12 +258,13 @@ class _Whole:
     as much as the whole pipeline does for a GET.
     """
 
-    __slots__ = ("_body", "_head")
+    __slots__ = ("_body", "_end", "_head")
     keep_alive = True
 
-    def __init__(self, head: bytes, body: bytes) -> None:
+    def __init__(self, head: bytes, body: bytes, end: bytes) -> None:
         self._head = head
         self._body = body
+        self._end = end
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
         writer, transport = request.writer, request.transport
@@ -274,8 +277,9 @@ class _Whole:
                 await long_work().wait()
                 transport.write(memoryview(self._body)[at : at + PIECE])
                 await writer.drain()
+            transport.write(self._end)
         else:
-            transport.write(self._head + self._body)
+            transport.write(self._head + self._body + self._end)
             if transport.get_write_buffer_size():
                 await writer.drain()
         return writer

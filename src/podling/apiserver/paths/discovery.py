@@ -19,7 +19,7 @@ import msgspec
 from podling.apiserver.kinds.kind import Connect, Kind, Posted, Subresource, kept_as
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import JSON, SERVED, check_offered, negotiate
-from podling.apiserver.request.response import MethodNotSupported, Response
+from podling.apiserver.request.response import Form, MethodNotSupported, Response
 from podling.model.errors import page_not_found
 from podling.model.types.apiregistration import PRIORITIES, APIService
 
@@ -201,10 +201,10 @@ class Discovery:
             )
         }
         self.versions = versions
-        self._documents = {path: _document(data) for path, data in tree(versions, address)}
+        self._documents = {path: msgspec.json.encode(data) for path, data in tree(versions, address)}
         # As paths of their versions begin.
         self._groups = ("/api/", *{f"/apis/{group}/" for group, _ in versions if group})
-        self._documents[VERSION] = _document(version_info(podling_version))
+        self._documents[VERSION] = msgspec.json.encode(version_info(podling_version))
         self._own = self._documents
         self._elsewhere: Collection[str] = ()
         self._aggregated = {
@@ -221,8 +221,8 @@ class Discovery:
         self._elsewhere = elsewhere
         self._documents = {
             **self._own,
-            **{f"/apis/{one['name']}": _document(_alone(one)) for one in groups},
-            "/apis": _document(_listed(groups)),
+            **{f"/apis/{one['name']}": msgspec.json.encode(_alone(one)) for one in groups},
+            "/apis": msgspec.json.encode(_listed(groups)),
         }
         self._aggregated["/apis"] = _document(_whole(items))
 
@@ -242,19 +242,19 @@ class Discovery:
         accept = headers.get("Accept", "")
         if path == VERSION:
             check_offered(accept, (JSON,))
-            return Response(200, document.body)
+            return Response(200, document, form=Form.INDENTED)
         if is_routed:
             check_offered(accept, SERVED)
         shapes = AGGREGATED_SHAPES if path in ("/api", "/apis") else frozenset()
         context.wanted = wanted = negotiate(accept, shapes)
-        content_type = JSON
-        if wanted.kind:
-            document = self._aggregated[path]
-            content_type += f";g={wanted.group};v={wanted.version};as={wanted.kind}"
-        answer = {"ETag": document.etag, "Vary": "Accept"}
-        if headers.get("If-None-Match") == document.etag:
+        if not wanted.kind:
+            return Response(200, document)
+        whole = self._aggregated[path]
+        content_type = f"{JSON};g={wanted.group};v={wanted.version};as={wanted.kind}"
+        answer = {"ETag": whole.etag, "Vary": "Accept"}
+        if headers.get("If-None-Match") == whole.etag:
             return Response(304, b"", content_type, answer)
-        return Response(200, document.body, content_type, answer)
+        return Response(200, whole.body, content_type, answer)
 
 
 def version_info(podling_version: str) -> dict[str, str]:

@@ -98,9 +98,9 @@ def negotiate(accept: str, shapes: frozenset[tuple[str, str, str]] = frozenset()
 
 
 @remembered(1024)
-def of_an_error(accept: str) -> Wanted:
-    """As what a Status is shown: JSON where `Accept` says nothing that it can be."""
-    return _negotiated(accept, frozenset()) or Wanted()
+def of_an_error(accept: str) -> Wanted | None:
+    """As what a Status is shown; None where `Accept` says nothing that it can be."""
+    return _negotiated(accept, frozenset())
 
 
 @remembered(256)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -34,6 +35,17 @@ class Upgrade(Protocol):
 Body = bytes | AsyncGenerator[bytes, None] | Upgrade
 
 
+class Form(Enum):
+    """How Kubernetes writes JSON."""
+
+    OBJECT = 0
+    """In one line with its end, or as the client asks for it: indented without that, or as YAML."""
+    INDENTED = 1
+    """Whatever the client asks for."""
+    DOCUMENT = 2
+    """As it is."""
+
+
 class Response(msgspec.Struct):
     """One answer. A generator's pieces are sent as they come; it is closed if the client disconnects."""
 
@@ -41,6 +53,9 @@ class Response(msgspec.Struct):
     body: Body = b""
     content_type: str = JSON
     headers: dict[str, str] = {}
+    form: Form = Form.OBJECT
+    end: bytes = b""
+    """What is sent behind a body of bytes, which may be long and is not copied for it."""
 
 
 Handle = Callable[[Request], Awaitable[Response]]

@@ -219,10 +219,10 @@ async def test_a_long_answer_is_written_a_piece_a_turn() -> None:
 
     turn()
     body = bytes(range(256)) * (4 * PIECE // 256) + b"end"
-    await _Whole(b"head", body).prepare(Connection())  # type: ignore[arg-type]
-    assert b"".join(data for _, data in written) == b"head" + body
+    await _Whole(b"head", body, b"\n").prepare(Connection())  # type: ignore[arg-type]
+    assert b"".join(data for _, data in written) == b"head" + body + b"\n"
     for each in range(turns + 1):
-        assert sum(len(data) for at, data in written if at == each) <= PIECE + len(b"head")
+        assert sum(len(data) for at, data in written if at == each) <= PIECE + len(b"head\n")
 
 
 async def test_the_head_of_an_answer_alone() -> None:

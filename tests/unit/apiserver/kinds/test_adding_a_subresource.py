@@ -56,5 +56,5 @@ async def test_it_refuses_what_is_wrong(api: Conversation, served: list[Any]) ->
 
 def test_it_is_discovered(served: list[Any]) -> None:
     document = Discovery(served, "1.0.0")._documents["/api/v1"]
-    [note] = [one for one in msgspec.json.decode(document.body)["resources"] if one["name"] == "pods/note"]
+    [note] = [one for one in msgspec.json.decode(document)["resources"] if one["name"] == "pods/note"]
     assert (note["kind"], note["verbs"]) == ("Note", ["create"])
