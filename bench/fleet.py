@@ -43,10 +43,16 @@ from podling.model.types.service import Service
 
 NODES, PODS, SERVICES = 50, 5_000, 1_000
 SERVERS, AT_ONCE, ROUNDS, RESTS = 3, 32, 50, 5
+UNDER_WAY = 1_000
+"""Pods that are created and not Ready yet, at most: so the rate is that of the whole, not of a queue."""
 SHARES = (0.1, 0.25, 0.5, 1.0)
 PODS_A_NODE = 110
+NODES_A_CLIENT = 10
+"""One process makes the connections of many machines: with a client for each it would make thousands at once,
+which no machine does."""
 PAUSE = 0.15
 """Seconds: a watch rests for 0.1 at most."""
+DNS = "10.96.0.10"
 LISTED = "/api/v1/namespaces/default/pods"
 
 
@@ -84,6 +90,7 @@ class Followed:
                 self._changed.set()
 
     async def until(self, pods: int) -> None:
+        """Until so many are Ready."""
         while len(self._ready) < pods:
             self._changed.clear()
             await self._changed.wait()
@@ -94,14 +101,18 @@ def client_of(config: Path) -> Client:
 
 
 async def nodes(config: Path, first: int, number: int, directory: Path) -> None:
-    """So many kubelets, in a process of their own."""
-    client, clock = client_of(config), SystemClock()
+    """So many kubelets in a process of their own."""
+    clock = SystemClock()
     async with asyncio.TaskGroup() as tasks:
         kubelets = []
         for n in range(first, first + number):
             (own := directory / f"node-{n}").mkdir()
             places = own / "kubelet", own / "logs"
-            told = KubeletConfig(f"node-{n}", *places, cgroup_mount=own, max_pods=PODS_A_NODE)
+            told = KubeletConfig(
+                f"node-{n}", *places, cgroup_mount=own, max_pods=PODS_A_NODE, cluster_dns=(DNS,)
+            )
+            if (n - first) % NODES_A_CLIENT == 0:
+                client = client_of(config)
             events = EventRecorder(client, clock, "kubelet", told.node_name)
             kubelets.append(
                 Kubelet(client, HollowRuntime({IMAGE: HollowImage(present=True)}), events, clock, told)
@@ -176,6 +187,7 @@ async def grown(configs: Sequence[Path], parts: dict[str, int], pods: int, servi
     clients, sizes, followed, before = [client_of(one) for one in configs], [], Followed(), 0
 
     async def make(n: int) -> None:
+        await followed.until(n - UNDER_WAY)
         pod = pod_of(f"pod-{n}", 0)
         pod.metadata.labels = {"group": f"g{n % services}"}
         pod.spec.automount_service_account_token = False
