@@ -665,6 +665,8 @@ STATUSES: list[dict[str, Any]] = [
     ),
     {"allocation": allocated(adminAccess=False)},
     {"allocation": allocated(adminAccess=True)},
+    {"allocation": allocated(adminAccess=True, request="x", driver="", pool="", device="No_")},
+    {"allocation": allocated(adminAccess=True), "reservedFor": [{}]},
     {"allocation": allocated(consumedCapacity={"No_-": "1"})},
     *({"allocation": allocated(tolerations=one)} for one in TOLERATIONS[:13]),
     *({"allocation": allocated(**one)} for one in BINDINGS[2:]),

@@ -236,6 +236,7 @@ def built_in(
             DeviceTaintTimes(clock),
             DeallocatedDevices(),
             DeviceAdminAccess(objects.find),
+            AllocatedAdminAccess(objects.find),
             # Kubernetes asks as it stores, after admission may have changed the object.
             RoleEscalation(may, roles),
             BindingEscalation(may, roles),
@@ -256,7 +257,6 @@ def built_in(
             ("CertificateSubjectRestriction", CertificateSubjectRestriction()),
             ("DenyServiceExternalIPs", DenyServiceExternalIPs()),
             # Those without a name are no plugins in Kubernetes.
-            ("", AllocatedAdminAccess(objects.find)),
             ("NodeDeclaredFeatureValidator", NodeDeclaredFeatures(objects.find)),
             ("PodResizeValidator", PodResizeValidator(objects.find)),
             ("RuntimeClass", RuntimeClassOverhead(objects.find)),

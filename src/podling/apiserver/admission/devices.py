@@ -11,7 +11,7 @@ from podling.apiserver.kinds.devices import ResourceClaims, ResourceClaimTemplat
 from podling.apiserver.kinds.kind import Kind
 from podling.apiserver.request.context import Find
 from podling.apiserver.rules import field
-from podling.apiserver.rules.devices.claim_status import drop_deallocated
+from podling.apiserver.rules.devices.claim_status import drop_deallocated, validate_claim_status
 from podling.model.errors import Cause, invalid
 from podling.model.time import Clock, rfc3339
 from podling.model.types.core import Namespace
@@ -69,7 +69,8 @@ class DeviceAdminAccess:
 
 
 class AllocatedAdminAccess:
-    """Refuses allocations with admin access outside of such namespaces."""
+    """Refuses allocations with admin access outside of such namespaces, and tells of what else is wrong with
+    them."""
 
     handles: ClassVar[Handles] = {f"{CLAIMS}/status": ("UPDATE",)}
 
@@ -79,6 +80,7 @@ class AllocatedAdminAccess:
     async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
         """Raises StatusError 422."""
         if faults := list(admin_faults(self._find, attributes, _allocated(new), _allocated(old))):
+            faults += validate_claim_status(new, old)
             raise invalid(attributes.resource.kind, new.metadata.name, faults, attributes.resource.group)
 
 
