@@ -237,6 +237,13 @@ REPEATED_IN_PATCHES = (
     b'[{"op":"move","from":"","path":"/zz"}]',
     b'[{"op":"copy","from":"/data","path":""}]',
 )  # fmt: skip
+APPLIED_WITH_FAULTS = tuple(
+    b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"%b"%b},"data":{"%b":"1","a":"2"}}'
+    % (name, more, twice)
+    for name in (b"a", b"other", b"A_", b"new")
+    for more in (b"", b',"namespace":"elsewhere"')
+    for twice in (b"a", b"A_ ")
+)
 REPEATED_IN_MERGES = (
     b'{"data":{"a":"1","a":"2"}}',
     b'{"metadata":{"labels":{"b":"1","a":"2","b":"3"}},"zz":1,"aa":{"x":1,"x":2}}',
@@ -553,6 +560,13 @@ SEQUENCES = (
             Ask("PUT", f"{SERVICES}/{name}?dryRun=All",
                 {"metadata": {"name": name}, "spec": {**sort, **spec}})
             for name in "nch" for spec in OF_SERVICES for sort in SORTS_OF_SERVICES
+        ),
+    ], apart=True),
+    Compared("applied", [
+        *MADE,
+        *(
+            Ask("PATCH", f"{MAPS}/{name}?dryRun=All&fieldManager=x&fieldValidation={validation}", body, {"Content_Type": APPLY})
+            for body in APPLIED_WITH_FAULTS for name in ("a", "new") for validation in ("Strict", "Warn")
         ),
     ], apart=True),
     Compared("admin", [

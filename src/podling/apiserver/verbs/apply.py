@@ -60,8 +60,9 @@ async def apply(context: RequestContext, scope: Scope, *, dry_run: bool) -> Resp
             wanted = _object(context, scope, result)
             check_place(wanted.metadata, namespace, name)
         except StatusError:
-            # Of conflicts it is told first.
+            # Of conflicts it is told first, and then of keys that are given twice.
             application.entries_after(live, result, entries, context.now, nowhere)
+            _tell_of_repeats(context, body)
             raise
         return wanted
 
