@@ -34,8 +34,9 @@ def answered(server: Server, path: str) -> Any:
         answer = server.ask("GET", path)
     except (OSError, HTTPException):
         return GONE
-    said = {name: answer.headers.get(name) for name in ("Connection", "Retry-After", "Content-Type")}
-    return (answer.code, said, answer.body) if answer.code == 429 else answer.code
+    told = {name: value for name, value in answer.headers.items() if name not in ("Date", "Audit-Id")}
+    is_audited = bool(answer.headers.get("Audit-Id"))
+    return (answer.code, told, is_audited, answer.body) if answer.code == 429 else answer.code
 
 
 def story(server: Server, process: subprocess.Popen[bytes], flags: Sequence[str]) -> list[Any]:
@@ -59,6 +60,8 @@ def story(server: Server, process: subprocess.Popen[bytes], flags: Sequence[str]
             pass
         told += [answered(server, path) for path in (MAPS, "/version", "/livez", "/readyz", "/metrics")]
         if REFUSING in flags:
+            with server.asking() as itself:
+                told.append(itself.ask("GET", MAPS, User_Agent="kube-apiserver/v1").code)
             told.append(kept.ask("GET", MAPS).code)
         slow.sendall(BODY[5:])
         with slow.makefile("rb") as answer:

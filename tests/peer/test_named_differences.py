@@ -84,6 +84,7 @@ EXAMPLES: Mapping[str, Sequence[Ask]] = {
             b'{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"x"},"revision":1,'
             b'"data":{"a":9223372036854775808}}', {"Content_Type": APPLY})
     ],
+    "bytes that are no text": [Ask("GET", f"{MAPS}/%ff")],
     "answers in JSON": [Ask("GET", MAPS, None, {"Accept": "text/html"})],
     "of internal types": [
         Ask("POST", JOBS, {"metadata": {"name": "j"}, "spec": JOB}),
@@ -130,6 +131,10 @@ ELSEWHERE = {
     "a deletion is asked about once": "test_webhooks.py",
     "a claim begins as pending": "test_webhooks.py",
     "words of a configuration": "test_authentication.py",
+    "hardly HTTP": "test_raw_requests.py",
+    "many clauses": "test_paths.py",
+    "pages of Go programs": "test_paths.py",
+    "parts of OpenAPI": "test_paths.py",
 }
 """Where examples are that need more than a server."""
 

@@ -565,7 +565,8 @@ SEQUENCES = (
     Compared("applied", [
         *MADE,
         *(
-            Ask("PATCH", f"{MAPS}/{name}?dryRun=All&fieldManager=x&fieldValidation={validation}", body, {"Content_Type": APPLY})
+            Ask("PATCH", f"{MAPS}/{name}?dryRun=All&fieldManager=x&fieldValidation={validation}", body,
+                {"Content_Type": APPLY})
             for body in APPLIED_WITH_FAULTS for name in ("a", "new") for validation in ("Strict", "Warn")
         ),
     ], apart=True),

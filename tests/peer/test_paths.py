@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from peer.named_differences import BAD_PATHS
+from peer.named_differences import BAD_PATHS, MANY_CLAUSES, OF_GO_PROGRAMS, PARTS
 from peer.server import USER_AGENT, Answer, Server
 
 GETS = """
@@ -71,6 +71,25 @@ def test_a_path_means_what_it_means_to_kubernetes(
 @pytest.mark.parametrize("target", BAD_PATHS.what)
 def test_what_is_answered_otherwise(kubernetes: Server, podling: Server, target: str) -> None:
     assert (kubernetes.ask("GET", target).code, podling.ask("GET", target).code) == (500, 400)
+
+
+@pytest.mark.parametrize("target", OF_GO_PROGRAMS.what)
+def test_pages_that_podling_has_not(kubernetes: Server, podling: Server, target: str) -> None:
+    assert (kubernetes.ask("GET", target).code, podling.ask("GET", target).code) == (200, 404)
+
+
+@pytest.mark.parametrize("target", PARTS.what)
+def test_documents_that_podling_gives_whole(kubernetes: Server, podling: Server, target: str) -> None:
+    theirs, ours = (server.ask("GET", target, Range="bytes=0-") for server in (kubernetes, podling))
+    assert (theirs.code, ours.code) == (206, 200)
+
+
+def test_so_many_clauses_are_read(kubernetes: Server, podling: Server) -> None:
+    [one_too_many] = MANY_CLAUSES.what
+    for others, code in ((one_too_many - 2, 200), (one_too_many - 1, 406)):
+        accept = ", ".join([*["text/x"] * others, "application/json"])
+        theirs, ours = (server.ask("GET", "/api/v1/pods", Accept=accept) for server in (kubernetes, podling))
+        assert (theirs.code, ours.code) == (200, code)
 
 
 def _gist(answer: Answer) -> tuple[int, str, str]:
