@@ -9,9 +9,7 @@ nowhere else.
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Sequence
-from itertools import count
 from typing import Protocol
 
 from podling.apiserver.aggregation.passing import Aggregation
@@ -41,6 +39,7 @@ from podling.apiserver.request.request import (
     Request,
     RequestInfo,
     User,
+    audit_id,
     flag,
     parse_query,
     path_info,
@@ -61,17 +60,11 @@ from podling.model.time import Clock
 from podling.process.waits import SHORT, aside
 from podling.storage.interface import NotSealedError
 
-LONGEST_AUDIT_ID = 64
-"""Characters kept of an `Audit-Id` that the client sends."""
 ESCAPES_DEARER = 4
 """How many bytes of a body take as long to read as one of a query."""
 LONG_QUERY = SHORT // ESCAPES_DEARER
 CLIENT_LEFT = 499
 """The status recorded for a request whose client disconnected before the answer."""
-
-# An audit ID is a UUID: a random prefix for this process and a counter, since every request needs one.
-_OURS = str(uuid.uuid4())[:-12]
-_count = count()
 
 log = logging.getLogger(__name__)
 
@@ -117,11 +110,7 @@ class Pipeline:
         # No audit event is dropped: requests wait while the disk is slower than they are.
         if self._audit is not None and self._audit.full:
             await self._audit.room()
-        context = RequestContext(
-            request,
-            request.headers.get("Audit-Id", "")[:LONGEST_AUDIT_ID] or f"{_OURS}{next(_count):012x}",
-            self._clock.now(),
-        )
+        context = RequestContext(request, audit_id(request.headers), self._clock.now())
         self._metrics.began(context)
         status = CLIENT_LEFT
         try:

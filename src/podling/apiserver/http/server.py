@@ -11,7 +11,7 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from email.utils import formatdate
 from functools import lru_cache, partial
@@ -32,7 +32,8 @@ from podling.apiserver.http.http_request import (
     read_request,
     refusal,
 )
-from podling.apiserver.request.response import NO_CONTENT, Handle, Response
+from podling.apiserver.request.request import Request, audit_id
+from podling.apiserver.request.response import NO_CONTENT, NOT_SNIFFED, Handle, Response
 from podling.process.tls import USUAL_OFFER, Named, Offer, Reread, followed_context, listening_context
 from podling.process.waits import long_work
 from podling.streaming.wire import Disconnected
@@ -146,10 +147,10 @@ class _Server:
         if request is None:
             return not_http()
         everyone = self._connections
-        if everyone.is_ending and everyone.refuses and not request.path.startswith(NEVER_REFUSED):
+        if everyone.is_ending and everyone.refuses and not is_never_refused(request):
             if arrived.can_read_body and not await discarded(arrived):
                 connection.leave_unread()
-            return try_another()
+            return try_another(request.headers)
         response = await self._handle(request)
         body = response.body
         # Of the usual answer this is all that is asked of it: `AsyncGenerator` is asked for slowly.
@@ -209,9 +210,17 @@ class _Server:
         return answer
 
 
-def try_another() -> web.Response:
-    """What somebody is answered who asks while the server ends, in kube-apiserver's words."""
-    headers = {"Connection": "close", "Retry-After": str(RETRY_AFTER), "X-Content-Type-Options": "nosniff"}
+def is_never_refused(request: Request) -> bool:
+    """Whether a server answers until it ends: about its health, and servers themselves, as kube-apiserver."""
+    itself = request.headers.get("User-Agent", "").startswith("kube-apiserver/")
+    return itself or request.path.startswith(NEVER_REFUSED)
+
+
+def try_another(asked: Mapping[str, str]) -> web.Response:
+    """What somebody is answered who asks while the server ends, in kube-apiserver's words; `asked`: the
+    headers."""
+    headers = {"Audit-Id": audit_id(asked), **NOT_SNIFFED}
+    headers |= {"Connection": "close", "Retry-After": str(RETRY_AFTER)}
     answer = web.Response(status=429, text=TRY_ANOTHER, headers=headers)
     answer.force_close()
     return answer

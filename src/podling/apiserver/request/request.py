@@ -8,7 +8,9 @@ which only `http/`, `connect/` and upgrades use.
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from itertools import count
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote_to_bytes
 
@@ -42,9 +44,14 @@ LONGEST_NUMBER = 20
 """Characters of the longest number of 64 bits."""
 MOST_PARAMETERS = 10_000
 """Parameters in one query."""
+LONGEST_AUDIT_ID = 64
+"""Characters kept of an `Audit-Id` that the client sends."""
 MOST_REPEATED = 4096
 """Repeated requests that are remembered; so many, too, by each layer that keeps something about them."""
 
+# An audit ID is a UUID: a random prefix for this process and a counter, since every request needs one.
+_OURS = str(uuid.uuid4())[:-12]
+_count = count()
 
 Subject = tuple[tuple[tuple[str, str], ...], ...]
 """The subject of a verified certificate as `ssl.SSLSocket.getpeercert` gives it: tuples of (type, value)."""
@@ -167,6 +174,11 @@ def number(text: str) -> int:
     if len(digits) > LONGEST_NUMBER or not -(1 << 63) <= int(text) < 1 << 63:
         raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
     return int(text)
+
+
+def audit_id(headers: Mapping[str, str]) -> str:
+    """What a request is called in the audit log and in its answer: as the client asks, or as no other is."""
+    return headers.get("Audit-Id", "")[:LONGEST_AUDIT_ID] or f"{_OURS}{next(_count):012x}"
 
 
 def wants_web_socket(headers: Mapping[str, str]) -> bool:
