@@ -11,7 +11,7 @@ import yaml
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import YAML
 from podling.apiserver.request.request import PARSED_AS_TRUE
-from podling.apiserver.request.response import JSON, Form, Response
+from podling.apiserver.request.response import JSON, Layout, Response
 from podling.model.codec.yaml import Dumper
 
 COMPRESS_ABOVE = 128 * 1024
@@ -41,7 +41,7 @@ def finish(context: RequestContext, response: Response) -> bool:
         return False
     if is_restyled(context, response):
         return True
-    if body and response.form is Form.OBJECT and response.content_type.startswith(JSON):
+    if body and response.layout is Layout.OBJECT and response.content_type.startswith(JSON):
         response.end = b"\n"
     return len(body) > COMPRESS_ABOVE and is_compressed(context)
 
@@ -60,8 +60,8 @@ async def rewrite(context: RequestContext, response: Response) -> None:
 def is_restyled(context: RequestContext, response: Response) -> bool:
     """Whether JSON is to be YAML, or indented: if the query says `pretty`, or the program shows answers to
     people."""
-    if response.form is not Form.OBJECT or not response.content_type.startswith(JSON):
-        return response.form is Form.INDENTED
+    if response.layout is not Layout.OBJECT or not response.content_type.startswith(JSON):
+        return response.layout is Layout.INDENTED
     if context.wanted.media_type == YAML or context.wanted.pretty:
         return True
     if context.query and (asked := context.query.get("pretty", ("",))[0]):
@@ -76,7 +76,7 @@ def is_compressed(context: RequestContext) -> bool:
 def _rewritten(context: RequestContext, response: Response, body: bytes) -> bytes:
     if not is_restyled(context, response):
         pass
-    elif response.form is Form.OBJECT and context.wanted.media_type == YAML:
+    elif response.layout is Layout.OBJECT and context.wanted.media_type == YAML:
         body = yaml.dump(msgspec.json.decode(body), Dumper=Dumper).encode()
         response.content_type = YAML + response.content_type.removeprefix(JSON)
     else:

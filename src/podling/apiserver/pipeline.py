@@ -48,7 +48,7 @@ from podling.apiserver.request.request import (
 )
 from podling.apiserver.request.response import (
     NOT_SNIFFED,
-    Form,
+    Layout,
     Response,
     failure,
     internal_error,
@@ -135,7 +135,7 @@ class Pipeline:
             if wanted := of_an_error(context.request.headers.get("Accept", "")):
                 context.wanted = wanted
             else:
-                response.form = Form.INDENTED
+                response.layout = Layout.INDENTED
         except NotSealedError as error:
             response = failure(internal(str(error), causes=[Cause("", str(error))]))
         except Exception as error:

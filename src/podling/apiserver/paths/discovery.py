@@ -19,7 +19,7 @@ import msgspec
 from podling.apiserver.kinds.kind import Connect, Kind, Posted, Subresource, kept_as
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import JSON, SERVED, check_offered, negotiate
-from podling.apiserver.request.response import Form, MethodNotSupported, Response
+from podling.apiserver.request.response import Layout, MethodNotSupported, Response
 from podling.model.errors import page_not_found
 from podling.model.types.apiregistration import PRIORITIES, APIService
 
@@ -242,7 +242,7 @@ class Discovery:
         accept = headers.get("Accept", "")
         if path == VERSION:
             check_offered(accept, (JSON,))
-            return Response(200, document, form=Form.INDENTED)
+            return Response(200, document, layout=Layout.INDENTED)
         if is_routed:
             check_offered(accept, SERVED)
         shapes = AGGREGATED_SHAPES if path in ("/api", "/apis") else frozenset()

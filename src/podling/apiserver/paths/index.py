@@ -11,7 +11,7 @@ import msgspec
 from podling.apiserver.authn.tokens import ALGORITHM, ISSUER, SigningKey
 from podling.apiserver.request.context import PathHandler, RequestContext
 from podling.apiserver.request.negotiation import check_offered
-from podling.apiserver.request.response import JSON, Form, MethodNotSupported, Response
+from podling.apiserver.request.response import JSON, Layout, MethodNotSupported, Response
 
 CONFIGURATION = "/.well-known/openid-configuration"
 KEYS = "/openid/v1/jwks"
@@ -45,7 +45,7 @@ class OpenID:
             raise MethodNotSupported(("GET",))
         body, content_type = answer
         check_offered(context.request.headers.get("Accept", ""), (content_type,))
-        return Response(200, body, content_type, dict(_HEADERS), Form.DOCUMENT)
+        return Response(200, body, content_type, dict(_HEADERS), Layout.DOCUMENT)
 
 
 class Index:
@@ -61,4 +61,4 @@ class Index:
         if context.info.path not in ("/", "/index.html"):
             return None
         found = sorted({path for handler in self._handlers for path in handler.paths})
-        return Response(200, msgspec.json.encode({"paths": found}), form=Form.INDENTED)
+        return Response(200, msgspec.json.encode({"paths": found}), layout=Layout.INDENTED)

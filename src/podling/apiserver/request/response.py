@@ -35,7 +35,7 @@ class Upgrade(Protocol):
 Body = bytes | AsyncGenerator[bytes, None] | Upgrade
 
 
-class Form(Enum):
+class Layout(Enum):
     """How Kubernetes writes JSON."""
 
     OBJECT = 0
@@ -53,7 +53,7 @@ class Response(msgspec.Struct):
     body: Body = b""
     content_type: str = JSON
     headers: dict[str, str] = {}
-    form: Form = Form.OBJECT
+    layout: Layout = Layout.OBJECT
     end: bytes = b""
     """What is sent behind a body of bytes, which may be long and is not copied for it."""
 

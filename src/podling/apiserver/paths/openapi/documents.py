@@ -27,7 +27,7 @@ from podling.apiserver.paths.openapi.schemas import schemas_of
 from podling.apiserver.paths.openapi.version2 import to_v2
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import first_of
-from podling.apiserver.request.response import JSON, TEXT, Form, Response
+from podling.apiserver.request.response import JSON, TEXT, Layout, Response
 from podling.process.waits import apart
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class OpenAPI:
         headers = {"ETag": etag, "Vary": "Accept"}
         if context.request.headers.get("If-None-Match") == etag:
             return Response(304, b"", content_type, headers)
-        return Response(200, body, content_type, headers, Form.DOCUMENT)
+        return Response(200, body, content_type, headers, Layout.DOCUMENT)
 
     def _document(self, path: str) -> bytes:
         """The document of a path; that of version 2 in protobuf has its content type for a path."""
