@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,25 @@ def podling_process(
     with running([sys.executable, "-m", "podling", "apiserver", *where, *flags], log) as process:
         until_ready(server, process, log, ready)
         yield server, process
+
+
+Process = tuple[Server, subprocess.Popen[bytes]]
+
+
+@contextmanager
+def two_podlings(programs: Path, directory: Path, *flags: str) -> Iterator[tuple[Process, Process]]:
+    """Two of podling's on one etcd, both ready."""
+    with ExitStack() as stack:
+        etcd = stack.enter_context(etcd_server(programs / "etcd", directory, durable=False))
+        both = []
+        for name in ("first", "second"):
+            (own := directory / name).mkdir()
+            both.append(
+                stack.enter_context(podling_process(own, free_port(), "--etcd-servers", etcd, *flags))
+            )
+        first, second = both
+        until_default(second[0])
+        yield first, second
 
 
 def until_default(server: Server) -> None:

@@ -95,16 +95,9 @@ def test_of_two_servers_one_ends_and_a_client_that_heeds_it_sees_no_error(
 ) -> None:
     """It asks the other once it is refused, and its watch goes on there."""
     with ExitStack() as stack:
-        etcd = stack.enter_context(
-            control_plane.etcd_server(kubernetes_programs / "etcd", tmp_path, durable=False)
+        (first, process), (second, _) = stack.enter_context(
+            control_plane.two_podlings(kubernetes_programs, tmp_path, DELAYED, REFUSING)
         )
-        both = []
-        for name in ("first", "second"):
-            (own := tmp_path / name).mkdir()
-            flags = ("--etcd-servers", etcd, DELAYED, REFUSING)
-            both.append(stack.enter_context(control_plane.podling_process(own, free_port(), *flags)))
-        (first, process), (second, _) = both
-        control_plane.until_default(second)
         asking = stack.enter_context(first.asking())
         plain = stack.enter_context(socket.create_connection((first.host, first.port), timeout=30))
         slow = stack.enter_context(first.tls.wrap_socket(plain, server_hostname=first.host))

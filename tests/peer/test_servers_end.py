@@ -8,7 +8,6 @@ import json
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from http.client import HTTPException
 from pathlib import Path
 from threading import Event
@@ -17,7 +16,6 @@ import pytest
 
 from peer import control_plane
 from peer.server import Server
-from ports import free_port
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 CLIENTS, BEFORE, AFTER, MOST = 4, 5, 20, 3000
@@ -75,17 +73,8 @@ def watched(servers: list[Server], since: str, last: str) -> Iterator[str]:
 def test_a_client_that_tries_again_sees_one_error(
     kubernetes_programs: Path, tmp_path: Path, how: signal.Signals
 ) -> None:
-    with ExitStack() as stack:
-        etcd = stack.enter_context(
-            control_plane.etcd_server(kubernetes_programs / "etcd", tmp_path, durable=False)
-        )
-        servers = []
-        for name in ("first", "second"):
-            (own := tmp_path / name).mkdir()
-            flags = ("--etcd-servers", etcd)
-            servers.append(stack.enter_context(control_plane.podling_process(own, free_port(), *flags)))
+    with control_plane.two_podlings(kubernetes_programs, tmp_path) as servers:
         both = [server for server, _ in servers]
-        control_plane.until_default(both[1])
         since = both[0].ask("GET", MAPS).body["metadata"]["resourceVersion"]
         warm = [Event() for _ in range(CLIENTS)]
         clients = [Client(f"c{n}", both, event) for n, event in enumerate(warm)]
