@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from sortedcontainers import SortedDict
 
 from podling.storage.interface import CompactedError, Event, Record, Storage
+from podling.watch.audience import Audience, Only
 from podling.watch.entry import (
     Change,
     Decoder,
@@ -126,6 +127,7 @@ class Cache(Protocol):
         bookmarks: bool = False,
         initial: bool | None = None,
         frames: Frames | None = None,
+        only: Only | None = None,
     ) -> Subscription: ...
 
 
@@ -164,7 +166,7 @@ class ResourceCache:
         self.changes = 0
         """How often anything in it has changed: what was made of all objects is made again when this has
         moved on."""
-        self._subscriptions: dict[str, dict[Subscription, None]] = {}
+        self._audiences: dict[str, Audience] = {}
         self._watchers = 0
         self._end_watch: Callable[[], None] = lambda: None
         self._listener: Callable[[str], None] = lambda key: None
@@ -282,8 +284,10 @@ class ResourceCache:
         bookmarks: bool = False,
         initial: bool | None = None,
         frames: Frames | None = None,
+        only: Only | None = None,
     ) -> Subscription:
-        """Watch what is under `prefix` for changes above `revision`.
+        """Watch what is under `prefix` for changes above `revision`. `only`: what `match` asks of a field at
+        least, so that it is not asked about every change.
 
         Without a revision, or from 0, the existing objects come first as ADDED. `initial` is
         sendInitialEvents (meta/v1 ListOptions): True sends the existing objects whatever the revision is, and
@@ -297,11 +301,10 @@ class ResourceCache:
         elif revision:
             missed = [change for change in self._window.since(revision) if change.key.startswith(prefix)]
             backlog = (frames.event(seen) for change in missed if (seen := select(change, match)))
-        watchers = self._subscriptions.setdefault(prefix, {})
         subscription = Subscription(
-            backlog, revision or 0, match, frames, bookmarks, on_end=lambda ended: self._drop(prefix, ended)
+            backlog, revision or 0, match, frames, bookmarks, lambda ended: self._drop(prefix, ended, only)
         )
-        watchers[subscription] = None
+        self._audiences.setdefault(prefix, Audience()).add(subscription, only)
         self._watchers += 1
         if self._closed:
             subscription.close()
@@ -328,10 +331,9 @@ class ResourceCache:
         for change in changes:
             self._listener(change.key)
         shared = SharedFrames()
-        for prefix, subscriptions in tuple(self._subscriptions.items()):
+        for prefix, audience in tuple(self._audiences.items()):
             if near := [change for change in changes if change.key.startswith(prefix)]:
-                for subscription in tuple(subscriptions):
-                    subscription.offer(near, shared)
+                audience.offer(near, shared)
 
     def _apply(self, event: Event) -> Change:
         old = self.get(event.key)
@@ -396,15 +398,15 @@ class ResourceCache:
         return count + gone
 
     def _all_subscriptions(self) -> list[Subscription]:
-        return [one for subscriptions in self._subscriptions.values() for one in subscriptions]
+        return [one for audience in self._audiences.values() for one in audience]
 
-    def _drop(self, prefix: str, subscription: Subscription) -> None:
+    def _drop(self, prefix: str, subscription: Subscription, only: Only | None) -> None:
         self._sent_to_ended += subscription.sent
         self._watchers -= 1
-        remaining = self._subscriptions[prefix]
-        del remaining[subscription]
-        if not remaining:
-            del self._subscriptions[prefix]
+        audience = self._audiences[prefix]
+        audience.drop(subscription, only)
+        if not audience:
+            del self._audiences[prefix]
 
 
 def _behind(prefix: str) -> str:

@@ -197,7 +197,7 @@ async def test_a_closed_subscription_is_forgotten(cluster: Cluster) -> None:
     watches = [cluster.cache.watch(PODS) for _ in range(2)]
     for watch in watches:
         watch.close()
-    assert cluster.cache._subscriptions == {}
+    assert cluster.cache._audiences == {}
 
 
 async def test_closing_the_cache_ends_its_watches(cluster: Cluster) -> None:
@@ -219,7 +219,7 @@ async def test_out_of_the_window_a_watch_cannot_resume(cluster: Cluster) -> None
         cluster.cache.watch(PODS, 1)
     assert compacted.value.revision == 2
     assert await cluster.read(cluster.cache.watch(PODS, 2), 2) == [("ADDED", "c", 3), ("ADDED", "d", 4)]
-    assert len(cluster.cache._subscriptions[PODS]) == 1
+    assert len(list(cluster.cache._audiences[PODS])) == 1
 
 
 async def test_what_was_compacted_cannot_be_listed_but_watched_from(cluster: Cluster) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from podling.storage.interface import CompactedError
 from podling.storage.memory import MemoryStorage
+from podling.watch.audience import Only
 
 if TYPE_CHECKING:
     from unit.watch.conftest import Cluster
@@ -35,6 +36,11 @@ STEPS = st.lists(
 )
 
 
+def color_of(pod: Any) -> str:
+    color: str = pod["metadata"]["labels"]["color"]
+    return color
+
+
 class Write(NamedTuple):
     revision: int
     name: str
@@ -51,6 +57,8 @@ class Watcher:
         self.color = color
         self.initial = initial
         self.match = None if color is None else self._is_mine
+        # Found by it, as by the whole predicate.
+        self.only = None if color != "red" else Only("color", color_of, color)
         self.begin()
 
     def _is_mine(self, entry: Any) -> bool:
@@ -72,7 +80,12 @@ class Watcher:
         if not self.initial:
             self.state = self.matching()
         self.watch = cache.watch(
-            PODS, self.revision, match=self.match, bookmarks=True, initial=True if self.initial else None
+            PODS,
+            self.revision,
+            match=self.match,
+            bookmarks=True,
+            initial=True if self.initial else None,
+            only=self.only,
         )
         self.initial_events = self.initial
 
@@ -99,7 +112,9 @@ class Watcher:
             self.begin()
             return
         try:
-            self.watch = self.cluster.cache.watch(PODS, self.revision, match=self.match, bookmarks=True)
+            self.watch = self.cluster.cache.watch(
+                PODS, self.revision, match=self.match, bookmarks=True, only=self.only
+            )
         except CompactedError:
             self.begin()
 

@@ -18,6 +18,7 @@ from podling.model.codec import json
 from podling.model.codec.json import with_nulls
 from podling.model.types.meta import DeleteOptions, KubeObject, ManagedFieldsEntry
 from podling.process.waits import aside
+from podling.watch.audience import Only
 from podling.watch.cache import Cache, Selection
 from podling.watch.entry import Decoder, Entry, Frames, JsonFrames, Match, SelectedEvent
 from podling.watch.subscription import Subscription
@@ -98,7 +99,9 @@ class ViewCache:
         bookmarks: bool = False,
         initial: bool | None = None,
         frames: Frames | None = None,
+        only: Only | None = None,
     ) -> Subscription:
+        # `only` reads an object as the view shows it, which the cache has not.
         shown = self._frames if frames is None else ViewFrames(frames, self)
         seen = None if match is None else lambda entry: match(self.seen(entry))
         return self._cache.watch(prefix, revision, seen, bookmarks, initial, shown)

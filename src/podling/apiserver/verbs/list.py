@@ -32,6 +32,7 @@ from podling.model.selectors import parse_field_selector, parse_label_selector
 from podling.model.types.meta import ListMeta, ListOptions
 from podling.process.waits import aside, long_work, paced
 from podling.storage.interface import CompactedError
+from podling.watch.audience import Only
 from podling.watch.cache import Cache, Selection
 from podling.watch.entry import Entry
 
@@ -133,18 +134,31 @@ async def until_fresh(cache: Cache, revision: int) -> None:
         raise StatusError(504, "Timeout", message, causes=[cause], retry_after_seconds=1) from None
 
 
+class Selected(NamedTuple):
+    """Without a predicate everything is selected."""
+
+    match: Match | None = None
+    only: Only | None = None
+    """What the predicate asks of one field."""
+
+
 async def matcher(scope: Scope, wanted: ListOptions) -> Match | None:
     """The label and field selectors as one predicate; None if everything is selected. Raises StatusError 400
     for a malformed selector, or a field that the kind cannot be selected by."""
+    return (await selecting(scope, wanted)).match
+
+
+async def selecting(scope: Scope, wanted: ListOptions) -> Selected:
+    """As `matcher`."""
     size = DEARER * (len(wanted.field_selector) + len(wanted.label_selector))
-    return await aside(size, _matcher, scope, wanted)
+    return await aside(size, _selecting, scope, wanted)
 
 
-def _matcher(scope: Scope, wanted: ListOptions) -> Match | None:
+def _selecting(scope: Scope, wanted: ListOptions) -> Selected:
     fields = parse_field_selector(wanted.field_selector, paced)
     labels = parse_label_selector(wanted.label_selector, paced)
     if not fields and not labels:
-        return None
+        return Selected()
     of_kind = scope.store.kind.selectable_fields
     known = {**ON_ALL_KINDS, **of_kind}
     # Cluster-wide kinds without fields of their own may be asked for a namespace; they are in none.
@@ -162,7 +176,10 @@ def _matcher(scope: Scope, wanted: ListOptions) -> Match | None:
         obj = entry.object
         return labels.matches(obj.metadata.labels) and fields.matches(lambda field: known[field](obj))
 
-    return match
+    exact = next((field for field, equal in fields.values if equal), None)
+    if exact is None:
+        return Selected(match)
+    return Selected(match, Only(exact, known[exact], fields.exact(exact) or ""))
 
 
 class Continuation(NamedTuple):

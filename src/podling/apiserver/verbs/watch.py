@@ -17,7 +17,7 @@ from podling.apiserver.request.negotiation import WATCHED, YAML
 from podling.apiserver.request.request import flag, wants_web_socket
 from podling.apiserver.request.response import Response
 from podling.apiserver.show.table import BETA, in_beta
-from podling.apiserver.verbs.list import matcher, until_fresh
+from podling.apiserver.verbs.list import selecting, until_fresh
 from podling.apiserver.verbs.options import NOT_OLDER_THAN, check_watch, options, revision
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import frames as frames_of
@@ -72,15 +72,16 @@ async def _subscribe(context: RequestContext, scope: Scope, wanted: ListOptions)
     cache, start = scope.store.cache, revision(wanted.resource_version)
     if wanted.send_initial_events:
         await until_fresh(cache, start)
-    match = await matcher(scope, wanted)
+    selected = await selecting(scope, wanted)
     try:
         return cache.watch(
             scope.store.prefix(scope.namespace(context)),
             start,
-            match=match,
+            match=selected.match,
             bookmarks=wanted.allow_watch_bookmarks,
             initial=wanted.send_initial_events,
             frames=frames_of(context, scope),
+            only=selected.only,
         )
     except CompactedError as error:
         raise gone(f"too old resource version: {start} ({error.revision})") from error

@@ -102,6 +102,6 @@ async def test_nobody_is_left_watching(store: Store[ConfigMap]) -> None:
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(waiting(store))
         await asyncio.sleep(0)
-        assert len(store.cache._subscriptions) == 1
+        assert len(store.cache._audiences) == 1
         task.cancel()
-    assert store.cache._subscriptions == {}
+    assert store.cache._audiences == {}
