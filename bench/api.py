@@ -40,6 +40,7 @@ from server import (
     replacing,
     running,
     wrk,
+    wrk_waits,
 )
 from table import Measurement, report
 from watch import watching
@@ -185,21 +186,15 @@ def told(servers: Sequence[Asked]) -> Measurement:
     return Measurement("PATCH until a watcher is told", "ms", waits[0], waits[1])
 
 
-def one_by_one(servers: Sequence[Asked]) -> list[Measurement]:
-    """How long the one client of an idle server waits for what is current, and for a write."""
+def one_by_one(servers: Sequence[Asked], rounds: int) -> list[Measurement]:
+    """How long the one client of an idle server waits for what is current, and for a write: medians of rounds
+    in turns. The client is wrk, since one in Python takes as long as the server."""
     reads, writes = _samples(), _samples()
-    headers = {"Authorization": TOKEN, "Content-Type": "application/json"}
-    body = b'{"metadata":{"generateName":"o-"}}'
-    with ExitStack() as stack:
-        clients = [stack.enter_context(closing(_connected(asked))) for asked in servers]
-        for _ in range(TOLD):
-            for which, client in enumerate(clients):
-                asks = (("GET", ONE, None, reads), ("POST", CONFIGS, body, writes))
-                for method, path, sent, waits in asks:
-                    begin = perf_counter()
-                    client.request(method, path, sent, headers)
-                    client.getresponse().read()
-                    waits[which].append((perf_counter() - begin) * 1000)
+    body = posting(b'{"metadata":{"generateName":"o-"}}')
+    for _ in range(rounds):
+        for which, asked in enumerate(servers):
+            reads[which].append(wrk_waits(f"{asked.url}{ONE}", SECONDS))
+            writes[which].append(wrk_waits(f"{asked.url}{CONFIGS}", SECONDS, body))
     return [
         Measurement("GET pod, one client", "ms", *reads, goal="≤ 1 ms"),
         Measurement("create a config map, one client", "ms", *writes, goal="≤ 2 ms"),
@@ -271,7 +266,7 @@ def peer(rounds: int, word: str = "", *, over_etcd: bool = False) -> None:
         found = [one for case in cases for one in beside(case, servers, rounds)]
         if not word:
             found += [fanned_out(servers, rounds), told(servers)]
-        found += one_by_one(servers)
+        found += one_by_one(servers, rounds)
         report("api-etcd" if over_etcd else "api-peer", found + alone, beside="kube-apiserver")
 
 

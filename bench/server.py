@@ -166,17 +166,29 @@ def curl(url: str) -> bytes:
 
 def wrk(url: str, connections: int, seconds: int, script: str = "") -> float:
     """Requests a second; none of them may fail."""
+    return float(_said(r"Requests/sec:\s*([\d.]+)", url, connections, seconds, script)[1])
+
+
+def wrk_waits(url: str, seconds: int, script: str = "") -> float:
+    """Milliseconds that the median request waits for its answer, when one is asked after the other."""
+    found = _said(r"50%\s+([\d.]+)(us|ms)", url, 1, seconds, script, "--latency")
+    return float(found[1]) / {"us": 1000, "ms": 1}[found[2]]
+
+
+def _said(
+    pattern: str, url: str, connections: int, seconds: int, script: str, *options: str
+) -> re.Match[str]:
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as lua:
         lua.write(script)
         lua.flush()
         command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-H", f"Authorization: {TOKEN}"]
         out = subprocess.run(
-            [*command, "-s", lua.name, url], check=True, capture_output=True, text=True
+            [*command, *options, "-s", lua.name, url], check=True, capture_output=True, text=True
         ).stdout
     assert "Non-2xx" not in out, out
-    match = re.search(r"Requests/sec:\s*([\d.]+)", out)
+    match = re.search(pattern, out)
     assert match is not None, out
-    return float(match[1])
+    return match
 
 
 def posting(body: bytes) -> str:

@@ -92,6 +92,30 @@ def test_so_many_clauses_are_read(kubernetes: Server, podling: Server) -> None:
         assert (theirs.code, ours.code) == (200, code)
 
 
+@pytest.mark.parametrize(
+    "target", ["/version", "/api", "/apis", "/apis/apps", "/apis/apps/v1", "/api/v1/pods", "/"]
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_what_is_said_of_no_body_is_read(
+    kubernetes: Server, podling: Server, method: str, target: str
+) -> None:
+    for said in (
+        *("text/xml", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf", "*/*"),
+        *("text/xml, application/json", " application/json ; q=0", "application/jsonx", "Application/JSON"),
+    ):
+        theirs, ours = (
+            server.ask(method, target, None, Content_Type=said) for server in (kubernetes, podling)
+        )
+        assert _gist(ours) == _gist(theirs), said
+        assert theirs.code != 415 or ours.body == theirs.body
+        # It is looked at before what is asked for.
+        theirs, ours = (
+            server.ask(method, target, None, Content_Type=said, Accept="text/html")
+            for server in (kubernetes, podling)
+        )
+        assert ours.code == theirs.code, said
+
+
 def _gist(answer: Answer) -> tuple[int, str, str]:
     """Status and kind, and in what words it is refused."""
     body = answer.body

@@ -18,7 +18,7 @@ import msgspec
 
 from podling.apiserver.kinds.kind import Connect, Kind, Posted, Subresource, kept_as
 from podling.apiserver.request.context import RequestContext
-from podling.apiserver.request.negotiation import JSON, SERVED, check_offered, negotiate
+from podling.apiserver.request.negotiation import JSON, READ, SERVED, check_offered, check_sent, negotiate
 from podling.apiserver.request.response import Layout, MethodNotSupported, Response
 from podling.model.errors import page_not_found
 from podling.model.types.apiregistration import PRIORITIES, APIService
@@ -239,11 +239,13 @@ class Discovery:
         if is_routed and context.request.method != "GET":
             raise MethodNotSupported(("GET",))
         headers = context.request.headers
-        accept = headers.get("Accept", "")
+        accept, sent = headers.get("Accept", ""), headers.get("Content-Type", "")
         if path == VERSION:
+            check_sent(sent, (JSON,))
             check_offered(accept, (JSON,))
             return Response(200, document, layout=Layout.INDENTED)
         if is_routed:
+            check_sent(sent, READ)
             check_offered(accept, SERVED)
         shapes = AGGREGATED_SHAPES if path in ("/api", "/apis") else frozenset()
         context.wanted = wanted = negotiate(accept, shapes)

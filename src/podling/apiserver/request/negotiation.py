@@ -87,6 +87,15 @@ def check_offered(accept: str, offered: Sequence[str]) -> None:
         raise GenericError(406, "NotAcceptable", message)
 
 
+@remembered(256)
+def check_sent(content_type: str, read: Sequence[str]) -> None:
+    """What go-restful asks before that, also where no body is read: that `Content-Type`, if there is one,
+    names one of the media types that are read. Raises StatusError 415."""
+    named = {one.partition(";")[0].strip() for one in content_type.split(",")}
+    if content_type and named.isdisjoint(read):
+        raise GenericError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+
+
 @remembered(1024)
 def negotiate(accept: str, shapes: frozenset[tuple[str, str, str]] = frozenset()) -> Wanted:
     """The first clause of `accept` that can be served, as Kubernetes orders them. `shapes`: the
