@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from itertools import permutations
+from itertools import permutations, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -221,3 +222,20 @@ def test_servers_that_charge_a_quota_at_once_never_exceed_it(servers: dict[str, 
     used = asking.ask("GET", f"{quotas}/few").body["status"]["used"]
     assert 0 < stored <= 9
     assert used == {"secrets": str(stored)}
+
+
+def test_servers_that_nobody_asks_change_no_objects_in_turns(servers: dict[str, Asking]) -> None:
+    """Two of them have one address and different ports, and no endpoints, since it is one of loopback."""
+    asking = servers["podling-1"]
+    since = asking.ask("GET", CONFIGS).body["metadata"]["resourceVersion"]
+    for _ in range(ROUNDS * 20):
+        asking.ask("GET", f"{CONFIGS}/kube-root-ca.crt")
+    assert asking.ask("POST", CONFIGS, {"metadata": {"name": "at-rest"}}).code == 201
+    names = [
+        one["metadata"]["name"]
+        for one in takewhile(
+            lambda one: one["metadata"]["name"] != "at-rest",
+            servers["podling-2"].watch(f"/api/v1/configmaps?watch=1&resourceVersion={since}"),
+        )
+    ]
+    assert max(Counter(names).values(), default=0) <= 1

@@ -8,6 +8,7 @@ import base64
 import re
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import product
 
 import yaml
 from msgspec.structs import replace
@@ -80,7 +81,9 @@ def cluster_info(server: str, authority: str) -> str:
 
 class ClusterInfo:
     """Publishes where the API server is and whom to trust. What another server of the service `kubernetes`
-    has published stays, if its authority is the same; and so does what is not podling's."""
+    has published stays, if its authority is the same; and so does what is not podling's. After the first
+    time a server leaves alone what any of them has published, and all if it is none of that service: servers
+    that do not know of each other, or trust others, would write in turns."""
 
     name = "cluster-info"
 
@@ -95,7 +98,9 @@ class ClusterInfo:
         """`server` is a URL, `authority` in PEM. `infos` need not show other ConfigMaps."""
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client, self._namespaces, self._infos = client, namespaces, infos
-        self._authority, self._wanted = authority, cluster_info(server, authority)
+        self._server, self._authority = server, authority
+        self._wanted = cluster_info(server, authority)
+        self._begins = True
         namespaces.subscribe(self._changed)
         infos.subscribe(self._changed)
 
@@ -107,24 +112,21 @@ class ClusterInfo:
             meta = ObjectMeta(name=INFO_NAME, namespace=INFO_NAMESPACE, annotations={PUBLISHED: "true"})
             with there_is_done():
                 await self._client.create(ConfigMap(metadata=meta, data={KUBECONFIG: self._wanted}))
-        elif PUBLISHED in standing.metadata.annotations and not await self._is_right(
-            standing.data.get(KUBECONFIG, "")
-        ):
-            await self._client.update(replace(standing, data={**standing.data, KUBECONFIG: self._wanted}))
+        elif PUBLISHED in standing.metadata.annotations:
+            found = standing.data.get(KUBECONFIG, "")
+            if found != self._wanted and await self._is_to_replace(found):
+                await self._client.update(replace(standing, data={**standing.data, KUBECONFIG: self._wanted}))
+        self._begins = False
 
-    async def _is_right(self, found: str) -> bool:
-        if found == self._wanted:
-            return True
+    async def _is_to_replace(self, found: str) -> bool:
+        places: list[str] = []
         with gone_is_done():
-            listed = (await self._client.get(Endpoints, API_SERVICE, API_NAMESPACE)).subsets
-            places = (
-                f"https://{address.ip}:{port.port}"
-                for subset in listed
-                for address in subset.addresses
-                for port in subset.ports
-            )
-            return found in (cluster_info(place, self._authority) for place in places)
-        return False
+            for subset in (await self._client.get(Endpoints, API_SERVICE, API_NAMESPACE)).subsets:
+                pairs = product(subset.addresses, subset.ports)
+                places += [f"https://{address.ip}:{port.port}" for address, port in pairs]
+        if self._begins:
+            return found not in [cluster_info(place, self._authority) for place in places]
+        return self._server in places and not any(f"server: {place}\n" in found for place in places)
 
     def _changed(self, old: KubeObject | None, new: KubeObject | None) -> None:
         one = new or old

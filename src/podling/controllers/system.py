@@ -25,6 +25,19 @@ SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 BELIEVED: Key = ("kube-system", "extension-apiserver-authentication")
 AUTHORITIES = ("client-ca-file", "requestheader-client-ca-file")
 """The keys of BELIEVED that have certificates; all others have names, as JSON."""
+KEYS = (
+    *AUTHORITIES,
+    *(
+        f"requestheader-{what}"
+        for what in (
+            "allowed-names",
+            "username-headers",
+            "uid-headers",
+            "group-headers",
+            "extra-headers-prefix",
+        )
+    ),
+)
 
 
 class SystemPriorityClasses:
@@ -111,9 +124,13 @@ class BelievedClients:
 def combined(
     published: Mapping[str, str], believed: Mapping[str, Sequence[str]], now: datetime
 ) -> dict[str, str]:
-    """What is to be published: each thing once, no certificate that has expired, and nothing else."""
+    """What is to be published: each thing once, no certificate that has expired, and nothing else. What this
+    server does not say and another has is of both."""
     data = {}
-    for key, wanted in believed.items():
+    for key in KEYS:
+        if key not in believed and key not in published:
+            continue
+        wanted = believed.get(key, ())
         if key in AUTHORITIES:
             parts = [published.get(key, ""), *wanted]
             data[key] = "".join(dict.fromkeys(one for part in parts for one in unexpired(part, now)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -161,3 +162,39 @@ async def test_the_cluster_info_of_another_server_stays_while_there_is_one(
     )
     assert (await published(cluster) == data["kubeconfig"]) is stays
     assert (await cluster.client.get(ConfigMap, INFO, PUBLIC)).data["other"] == "stays"
+
+
+GONE = "https://192.0.2.9:6443"
+
+
+@pytest.mark.parametrize(
+    ("known", "servers", "left"),
+    [
+        # Loopback addresses are none of an endpoint.
+        ([], [("https://127.0.0.1:6443", "PEM"), ("https://127.0.0.1:7443", "PEM")], [GONE]),
+        (["192.0.2.1"], [(PLACE, "PEM"), ("https://192.0.2.1:7443", "PEM")], [PLACE]),
+        # An authority is being changed, one server after the other.
+        (
+            ["192.0.2.1", "192.0.2.2"],
+            [(PLACE, "PEM"), ("https://192.0.2.2:6443", "OTHER")],
+            [PLACE, "https://192.0.2.2:6443"],
+        ),
+    ],
+    ids=["without endpoints", "one of them known", "two authorities"],
+)
+async def test_servers_that_do_not_know_of_each_other_do_not_write_in_turns(
+    cluster: Cluster, known: list[str], servers: list[tuple[str, str]], left: list[str]
+) -> None:
+    await cluster.client.create(Namespace(metadata=ObjectMeta(name=PUBLIC)))
+    if known:
+        await cluster.client.create(endpoints(known, 6443, None))
+    infos = cluster.informers.of(ConfigMap, PUBLIC)
+    async with asyncio.timeout(20):
+        for server, authority in servers:
+            of = cluster.client, cluster.informers.of(Namespace), infos
+            await cluster.run(ClusterInfo(*of, server, authority))
+        gone = {"data": {"kubeconfig": cluster_info(GONE, "PEM")}}
+        await cluster.client.patch(ConfigMap, INFO, PUBLIC, gone)
+        await cluster.settle()
+    found = (await cluster.client.get(ConfigMap, INFO, PUBLIC)).data["kubeconfig"]
+    assert any(f"server: {one}\n" in found for one in left)

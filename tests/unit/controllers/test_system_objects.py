@@ -192,3 +192,18 @@ async def test_the_endpoints_follow_the_servers(cluster: Cluster) -> None:
     servers.change([])
     await cluster.settle()
     assert await found() == (["192.0.2.2"],) * 2
+
+
+async def test_servers_that_believe_different_proxies_do_not_write_in_turns(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path, cluster.clock.now()).ca.certificate.read_text()
+    proxies = {"requestheader-client-ca-file": [authority], "requestheader-allowed-names": ["a"]}
+    await cluster.make(Namespace, BELIEVED[0], "")
+    published = cluster.informers.of(ConfigMap, BELIEVED[0])
+    async with asyncio.timeout(20):
+        for believed in ({"client-ca-file": [authority]}, {"client-ca-file": [authority], **proxies}):
+            of = cluster.client, cluster.informers.of(Namespace), published
+            await cluster.run(BelievedClients(*of, believed, cluster.clock))
+    data = (await cluster.client.get(ConfigMap, BELIEVED[1], BELIEVED[0])).data
+    assert data.keys() == {"client-ca-file", *proxies}
