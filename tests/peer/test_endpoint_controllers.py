@@ -188,6 +188,17 @@ def test_when_it_happened(both: Both) -> None:
     both.do("service", "late")
 
 
+def test_a_slice_is_used_for_other_ports(both: Both) -> None:
+    """That of a service without pods becomes that of its pods, and back."""
+    both.do("service")
+    uids = [{one["metadata"]["uid"] for one in cluster.slices()} for cluster in both]
+    both.do("pod", "a", 1, "01")
+    ports = [{"name": "http", "port": 80, "targetPort": 9090}]
+    both.do("patch", "/services/web", spec={"ports": ports})
+    both.do("send", "DELETE", "/pods/a", {"gracePeriodSeconds": 0})
+    assert [{one["metadata"]["uid"] for one in cluster.slices()} for cluster in both] == uids
+
+
 def test_annotations_of_slices_stay(both: Both) -> None:
     both.do("pod", "a", 1, "01")
     both.do("service")
@@ -207,6 +218,9 @@ def test_mirrored(both: Both) -> None:
     annotations = {"a": "b", TRIGGER: "2026-01-02T03:04:05Z"}
     body = {"metadata": {"name": "web", "annotations": annotations}, "subsets": subsets}
     both.do("send", "POST", "/endpoints", body)
+    uids = [{one["metadata"]["uid"] for one in cluster.slices()} for cluster in both]
+    both.do("patch", "/endpoints/web", subsets=[{**subsets[0], "ports": [{"name": "http", "port": 81}]}])
+    assert [{one["metadata"]["uid"] for one in cluster.slices()} for cluster in both] == uids
     addresses.append({"ip": "192.0.2.2"})
     both.do("patch", "/endpoints/web", subsets=subsets, metadata={"annotations": {TRIGGER: None}})
 

@@ -87,6 +87,9 @@ from podling.model.types.storage import StorageClass, VolumeAttributesClass
 WORKERS = {
     "daemonset": 5,
     "deployment": 5,
+    "endpoint": 5,
+    "endpointslice": 5,
+    "endpointslicemirroring": 5,
     "job": 5,
     "replicaset": 5,
     "replicationmanager": 5,

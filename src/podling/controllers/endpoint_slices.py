@@ -10,7 +10,6 @@ from __future__ import annotations
 import ipaddress
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import zip_longest
 
 from podling.client.client import Client
 from podling.client.informer import Groups, Informer
@@ -124,38 +123,30 @@ class EndpointSlices:
                 for of in families_of(service)
                 for ports, group in (endpoints(service, pods, self._nodes, of) or {(): []}).items()
             }
-            alike: dict[Group, list[EndpointSlice]] = defaultdict(list)
-            for one in sorted(standing, key=lambda one: one.metadata.name):
-                alike[one.address_type, ports_in(one)].append(one)
-            for what in {**wanted, **alike}:
-                all_of_them = wanted.get(what, [])
-                groups = [all_of_them[start : start + MOST] for start in range(0, len(all_of_them), MOST)]
-                if what in wanted and not groups:
-                    groups = [[]]
-                for group, old in zip_longest(groups, alike.get(what, [])):
-                    await self._put(service, what, group, old, trigger)
+            filled, spare = filling(service, wanted, standing)
+            for what, group, old in filled:
+                await self._put(service, what, group, old, trigger)
+            for one in spare:
+                await self._delete(one)
 
     async def _put(
         self,
         service: Service,
         what: Group,
-        group: Sequence[Endpoint] | None,
+        group: Sequence[Endpoint],
         old: EndpointSlice | None,
         trigger: Mapping[str, str],
     ) -> None:
-        """Make one slice hold `group`; without a group, delete it."""
-        if group is None:
-            if old is not None:
-                await self._delete(old)
-            return
+        """Make `old`, or a new slice, hold `group`."""
         meta, (address_type, ports) = service.metadata, what
+        is_reused = old is not None and ports_in(old) != ports
         headless = {HEADLESS_LABEL: ""} if service.spec.cluster_ip == HEADLESS else {}
         new = EndpointSlice(
             metadata=ObjectMeta(
                 generate_name=f"{meta.name}-",
                 namespace=meta.namespace,
                 labels={**meta.labels, SERVICE_LABEL: meta.name, MANAGED_BY: CONTROLLER, **headless},
-                annotations=with_trigger(old.metadata.annotations if old else {}, trigger),
+                annotations=with_trigger(old.metadata.annotations if old and not is_reused else {}, trigger),
                 owner_references=[controller_reference(service)],
             ),
             address_type=address_type,
@@ -165,7 +156,7 @@ class EndpointSlices:
         key = meta.namespace, meta.name
         if old is None:
             self._created.add(key, await self._client.create(new))
-        elif (old.endpoints, old.metadata.labels) != (new.endpoints, new.metadata.labels):
+        elif is_reused or (old.endpoints, old.metadata.labels) != (new.endpoints, new.metadata.labels):
             new.metadata.name, new.metadata.generate_name = old.metadata.name, old.metadata.generate_name
             new.metadata.resource_version = old.metadata.resource_version
             # Before the informer has it another update would be refused, and its time be lost.
@@ -174,6 +165,43 @@ class EndpointSlices:
     async def _delete(self, one: EndpointSlice) -> None:
         with gone_is_done():
             await self._client.delete(EndpointSlice, one.metadata.name, one.metadata.namespace)
+
+
+def filling(
+    service: Service, wanted: Mapping[Group, Sequence[Endpoint]], standing: Iterable[EndpointSlice]
+) -> tuple[list[tuple[Group, Sequence[Endpoint], EndpointSlice | None]], list[EndpointSlice]]:
+    """Which slice is to hold which endpoints, a new one where it is None, and those that nothing is left for.
+    As in Kubernetes, one whose ports nobody has any more is used for others before it is deleted."""
+    alike: dict[Group, list[EndpointSlice]] = defaultdict(list)
+    for one in sorted(standing, key=lambda one: one.metadata.name):
+        alike[one.address_type, ports_in(one)].append(one)
+    filled: list[tuple[Group, Sequence[Endpoint], EndpointSlice | None]] = []
+    new: list[tuple[Group, Sequence[Endpoint]]] = []
+    for what, endpoints in wanted.items():
+        olds = alike.pop(what, [])
+        for start in range(0, len(endpoints) or 1, MOST):
+            group = endpoints[start : start + MOST]
+            if olds:
+                filled.append((what, group, olds.pop(0)))
+            else:
+                new.append((what, group))
+        alike[what] = olds
+    spare = [one for ones in alike.values() for one in ones]
+    for what, group in new:
+        if (old := first_of(spare, what[0], service.metadata.uid)) is not None:
+            spare.remove(old)
+        filled.append((what, group, old))
+    return filled, spare
+
+
+def first_of(spare: Iterable[EndpointSlice], address_type: str, uid: str = "") -> EndpointSlice | None:
+    """The first of these that can hold addresses of that type, which does not change; with `uid`, of those of
+    that owner."""
+    for one in spare:
+        is_owned = not uid or any(owner.uid == uid for owner in one.metadata.owner_references)
+        if one.address_type == address_type and is_owned:
+            return one
+    return None
 
 
 def service_of(controller: str) -> Callable[[EndpointSlice], Key | None]:
@@ -270,18 +298,27 @@ class EndpointMirror:
         if service is not None and endpoints is not None and is_mirrored(service, endpoints):
             wanted = mirrored(endpoints)
         standing = {(one.address_type, ports_in(one)): one for one in self._slices.of(key)}
+        spare = [one for group, one in standing.items() if group not in wanted]
         for group, new in wanted.items():
-            await self._put(key, new, standing.get(group))
-        for group in standing.keys() - wanted.keys():
+            old = standing.get(group)
+            if old is None and (old := first_of(spare, group[0])) is not None:
+                spare.remove(old)
+            await self._put(key, new, old)
+        for one in spare:
             with gone_is_done():
-                await self._client.delete(EndpointSlice, standing[group].metadata.name, key[0])
+                await self._client.delete(EndpointSlice, one.metadata.name, key[0])
 
     async def _put(self, key: Key, new: EndpointSlice, old: EndpointSlice | None) -> None:
         if old is None:
             self._created.add(key, await self._client.create(new))
             return
         kept, made = old.metadata, new.metadata
-        if (old.endpoints, kept.labels, kept.annotations) != (new.endpoints, made.labels, made.annotations):
+        if (old.endpoints, ports_in(old), kept.labels, kept.annotations) != (
+            new.endpoints,
+            ports_in(new),
+            made.labels,
+            made.annotations,
+        ):
             made.name, made.generate_name = kept.name, ""
             made.resource_version = kept.resource_version
             await self._client.update(new)
