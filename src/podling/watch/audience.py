@@ -1,7 +1,8 @@
 """The watchers of what is under one prefix, and who of them may care for a change.
 
 Each of thousands of kubelets watches the pods of its node. So those that want one value of a field are found
-by the values that an object has and had: a change costs as much as there are watchers that it may be told.
+by the values that an object has and had: a change costs as much as there are watchers that it may be told
+(decision 125).
 """
 
 from __future__ import annotations
