@@ -14,7 +14,7 @@ import io
 import os
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, ParamSpec, TypeVar, cast
@@ -237,9 +237,23 @@ async def container_log(host: PodHost, container_id: str) -> ContainerLog:
     return ContainerLog(path, host, container_id)
 
 
-async def send_log(path: Path, options: LogOptions, write: Write, *, tail_lines: int | None = None) -> None:
-    """Send what is in the log now. Raises OSError if there is no log."""
-    async with _opened(path, tail_lines, options.since) as log:
+async def send_log(
+    path: Path,
+    options: LogOptions,
+    write: Write,
+    *,
+    tail_lines: int | None = None,
+    ended: Ended | None = None,
+) -> None:
+    """Send what is in the log now; with `ended`, of a container that has, once it is complete. Raises OSError
+    if there is no log."""
+    async with AsyncExitStack() as stack:
+        log = await stack.enter_async_context(_opened(path, tail_lines, options.since))
+        if ended is not None:
+            await written_out(path, ended)
+            # It may be gone: that of an instance before the last goes once the next one has ended.
+            with suppress(FileNotFoundError):
+                log = await stack.enter_async_context(_opened(path, tail_lines, options.since))
         formatter = LogFormatter(options)
         await _send_rest(log, formatter, write)
         await write(formatter.end())

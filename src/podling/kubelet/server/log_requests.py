@@ -18,7 +18,6 @@ from podling.kubelet.logs.reading import (
     container_log,
     follow_log,
     send_log,
-    written_out,
 )
 from podling.kubelet.pod.host import HTTPRefusal, PodHost, Signal, pod_of
 from podling.model.time import Clock, parse_time
@@ -149,10 +148,9 @@ class LogHandler:
                 if wanted.follow:
                     await follow_log(*shown, ended=log.ended, tail_lines=tail)
                 else:
-                    if log.exit_code() is not None and not await log.is_complete():
-                        # An exit is known, and told, before the runtime has written the last of the log.
-                        await written_out(log.path, log.ended)
-                    await send_log(*shown, tail_lines=tail)
+                    # An exit is known, and told, before the runtime has written the last of the log.
+                    is_late = log.exit_code() is not None and not await log.is_complete()
+                    await send_log(*shown, tail_lines=tail, ended=log.ended if is_late else None)
                 cutting.cancel()
         except* ConnectionError:
             # The client has seen enough.

@@ -219,3 +219,19 @@ async def test_no_log_is_an_os_error(container: Container) -> None:
 
     with pytest.raises(FileNotFoundError):
         await send_log(container.path.parent / "none.log", LogOptions(), write)
+
+
+async def test_a_log_that_goes_while_its_end_is_awaited_is_sent_all_the_same(tmp_path: Path) -> None:
+    """As that of an instance before the last, of a container that ends again and again."""
+    path, sent = tmp_path / "0.log", bytearray()
+    path.write_bytes(b"2026-01-02T03:04:05.000000000Z stdout F hello\n")
+
+    async def write(data: bytes) -> None:
+        sent.extend(data)
+
+    async def ended() -> bool:
+        path.unlink()
+        return True
+
+    await send_log(path, LogOptions(), write, ended=ended)
+    assert sent == b"hello\n"
