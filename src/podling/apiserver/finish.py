@@ -74,17 +74,17 @@ def is_compressed(context: RequestContext) -> bool:
 
 
 def _rewritten(context: RequestContext, response: Response, body: bytes) -> bytes:
-    if not is_restyled(context, response):
-        pass
-    elif response.layout is Layout.OBJECT and context.wanted.media_type == YAML:
-        body = yaml.dump(msgspec.json.decode(body), Dumper=Dumper).encode()
-        response.content_type = YAML + response.content_type.removeprefix(JSON)
-    else:
-        body = msgspec.json.format(body, indent=2)
+    if is_restyled(context, response):
+        if response.layout is Layout.OBJECT and context.wanted.media_type == YAML:
+            body = yaml.dump(msgspec.json.decode(body), Dumper=Dumper).encode()
+            response.content_type = YAML + response.content_type.removeprefix(JSON)
+        else:
+            body = msgspec.json.format(body, indent=2)
     if len(body) <= COMPRESS_ABOVE or not is_compressed(context):
         return body
     response.headers["Content-Encoding"] = "gzip"
-    response.headers["Vary"] = ", ".join(["Accept-Encoding", *filter(None, [response.headers.get("Vary")])])
+    vary = response.headers.get("Vary")
+    response.headers["Vary"] = f"Accept-Encoding, {vary}" if vary else "Accept-Encoding"
     end, response.end = response.end, b""
     return gzip(body + end)
 
