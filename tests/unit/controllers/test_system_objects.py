@@ -205,5 +205,8 @@ async def test_servers_that_believe_different_proxies_do_not_write_in_turns(
         for believed in ({"client-ca-file": [authority]}, {"client-ca-file": [authority], **proxies}):
             of = cluster.client, cluster.informers.of(Namespace), published
             await cluster.run(BelievedClients(*of, believed, cluster.clock))
+        more = {"data": {"of-another-version": "x"}}
+        await cluster.client.patch(ConfigMap, BELIEVED[1], BELIEVED[0], more)
+        await cluster.settle()
     data = (await cluster.client.get(ConfigMap, BELIEVED[1], BELIEVED[0])).data
-    assert data.keys() == {"client-ca-file", *proxies}
+    assert data.keys() == {"client-ca-file", "of-another-version", *proxies}

@@ -250,9 +250,9 @@ async def send_log(
     async with AsyncExitStack() as stack:
         log = await stack.enter_async_context(_opened(path, tail_lines, options.since))
         if ended is not None:
-            await written_out(path, ended)
-            # It may be gone: that of an instance before the last goes once the next one has ended.
+            # It may go meanwhile: with its pod, or because newer instances of the container have ended.
             with suppress(FileNotFoundError):
+                await written_out(path, ended)
                 log = await stack.enter_async_context(_opened(path, tail_lines, options.since))
         formatter = LogFormatter(options)
         await _send_rest(log, formatter, write)
