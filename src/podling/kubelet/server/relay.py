@@ -216,10 +216,12 @@ async def drop_with(client: Session, runtime: Session, uploads: list[asyncio.Tas
 async def leave(runtime: Session) -> None:
     """Drop the runtime's connection once it has accepted all streams. A containerd that cannot confirm a
     stream waits for ever to close it, and cannot stop the container."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(ANSWERS_TIMEOUT):
-            await runtime.answered()
-    runtime.drop()
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ANSWERS_TIMEOUT):
+                await runtime.answered()
+    finally:
+        runtime.drop()
 
 
 async def upload(ours: Stream, theirs: Stream, *, passes_end: bool = True) -> None:

@@ -72,13 +72,17 @@ async def serve_command(
     try:
         replayed = {negotiation.REPLAYED: "true"} if replay else {}
         async with taken_over(request, {**accepted.headers, **replayed}, client) as response:
-            if replay is None:
-                await relay_command(client, runtime, wanted, dialect, kubelet_stops, stopping)
-            else:
-                await relay_replay(client, runtime, wanted, dialect, kubelet_stops, replay)
+            try:
+                if replay is None:
+                    await relay_command(client, runtime, wanted, dialect, kubelet_stops, stopping)
+                else:
+                    await relay_replay(client, runtime, wanted, dialect, kubelet_stops, replay)
+            finally:
+                # While the connection is taken over: after it aiohttp lets nothing be waited for.
+                await leave(runtime)
         return response
     finally:
-        await leave(runtime)
+        runtime.drop()
 
 
 async def serve_ended(

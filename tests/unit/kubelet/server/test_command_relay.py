@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from podling.kubelet.server import relay as command_relay
-from podling.kubelet.server.relay import CommandStreams, Dialect, failure_text, relay_command
+from podling.kubelet.server.relay import CommandStreams, Dialect, failure_text, leave, relay_command
 from podling.streaming.session import Session, Stream
 from podling.streaming.spdy.connection import SpdyWire
 
@@ -152,6 +152,19 @@ async def test_a_kubelet_that_stops_says_so_and_leaves_the_runtime_once_it_has_t
     )
     await talk.runtime.wait_lost()
     await talk.relay
+
+
+async def test_a_relay_that_is_cancelled_while_it_leaves_has_left_the_runtime() -> None:
+    relay_end, runtime = await pair()
+    runtime.hold_peer()
+    relay_end.open({"streamtype": "error"})
+    async with asyncio.TaskGroup() as group:
+        leaving = group.create_task(leave(relay_end))
+        await asyncio.sleep(0)
+        leaving.cancel()
+    runtime.release_peer()
+    async with asyncio.timeout(5):
+        await runtime.wait_lost()
 
 
 @pytest.mark.parametrize(
