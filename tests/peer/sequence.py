@@ -153,10 +153,8 @@ def _settled(asking: Asking, method: str, target: str, made: Answer) -> Answer:
         return made
     if method == "DELETE" and target.startswith(DEFINITIONS):
         _until_gone(asking)
-    if made.code == 200 and method == "PATCH" and made.body.get("kind") == "Namespace":
-        # Kubernetes tries the next patch on what its cache has, and what admission says of that stays said.
-        meta = made.body["metadata"]
-        asking.ask("GET", f"/api/v1/namespaces/{meta['name']}?resourceVersion={meta['resourceVersion']}")
+    if made.code == 200 and method in ("PATCH", "PUT"):
+        _until_cached(asking, target, made)
     if made.code != 201 or made.body.get("kind") not in STATUS_FOLLOWS:
         return made
     name = made.body["metadata"]["name"]
@@ -166,6 +164,17 @@ def _settled(asking: Asking, method: str, target: str, made: Answer) -> Answer:
         if conditions and all(one["reason"] != "Installing" for one in conditions):
             return made._replace(body=found)
     raise AssertionError(f"{name} has no status")
+
+
+def _until_cached(asking: Asking, target: str, made: Answer) -> None:
+    """Kubernetes tries the next change on what its cache has, and warnings about that stay said."""
+    match made.body:
+        case {"metadata": {"name": str(name), "resourceVersion": str(version)}}:
+            items, found, _ = target.partition("?")[0].rpartition(f"/{name}")
+            if found:
+                asking.ask("GET", f"{items}/{name}?resourceVersion={version}")
+        case _:
+            pass
 
 
 def _until_gone(asking: Asking) -> None:

@@ -229,8 +229,11 @@ def within_limits() -> list[Ask]:
         spec = {"limits": [{"type": "PersistentVolumeClaim", **item}]}
         return Ask("POST", ranges, {"metadata": {"name": name}, "spec": spec})
 
+    def wanted(name: str, amount: str) -> dict[str, Any]:
+        return claim(name, resources={"requests": {"storage": amount}})
+
     def wanting(name: str, amount: str) -> Ask:
-        return Ask("POST", CLAIMS, claim(name, resources={"requests": {"storage": amount}}))
+        return Ask("POST", CLAIMS, wanted(name, amount))
 
     return [
         wanting("before", "10Gi"),
@@ -245,12 +248,13 @@ def within_limits() -> list[Ask]:
         Ask("PATCH", f"{CLAIMS}/of-1gi", label, MERGE),
         Ask("PATCH", f"{CLAIMS}/before/status", {"status": {"phase": "Lost"}}, MERGE),
         limits("two", min={"storage": "2Gi", "inodes": "5"}, max={"cpu": "1"}),
+        Ask("POST", f"{CLAIMS}?dryRun=All", wanted("between", "1500Mi"), until=403),
         wanting("both", "900Mi"),
         wanting("either", "7Gi"),
         Ask("PATCH", f"{CLAIMS}/of-1gi", free, MERGE),
         Ask("DELETE", f"{CLAIMS}/of-1gi"),
         Ask("DELETE", ranges),
-        Ask("PATCH", f"{CLAIMS}/before", label, MERGE),
+        Ask("PATCH", f"{CLAIMS}/before", label, MERGE, until=200),
     ]
 
 
