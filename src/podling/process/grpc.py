@@ -85,8 +85,10 @@ class Peer:
         return await asyncio.shield(self._connecting)
 
     async def close(self) -> None:
-        if self._connecting is not None:
-            self._connecting.cancel()
+        if (connecting := self._connecting) is not None:
+            connecting.cancel()
+            # It may have connected just now.
+            await asyncio.wait([connecting])
         if self._link is not None:
             self._link.end("it is closed")
         # Sockets are closed in the loop's next turn, which may be its last.

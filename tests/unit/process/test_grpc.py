@@ -160,3 +160,14 @@ async def test_who_asks_at_once_shares_a_connection(server: Server, peer: Peer) 
     links = await asyncio.gather(*(peer.link() for _ in range(10)))
     assert len(set(links)) == 1
     assert await asyncio.gather(*(links[0].ask("/s/Say", b"5") for _ in range(50))) == [bytes(5)] * 50
+
+
+async def test_a_connection_that_is_made_just_as_its_peer_is_closed_is_closed(
+    server: Server, peer: Peer
+) -> None:
+    async with asyncio.TaskGroup() as tasks, asyncio.timeout(10):
+        asking = tasks.create_task(peer.link())
+        while peer._connecting is None or not peer._connecting.done():
+            await asyncio.sleep(0)
+        await peer.close()
+    assert not asking.result().takes_more
