@@ -36,14 +36,14 @@ LOOKS = 2_000
 
 class Ask(msgspec.Struct, frozen=True):
     """One request. A body is data, or bytes as they are. `what` is for people: what is tried. `until`: the
-    code that it is repeated for, of what a server comes to by itself."""
+    code that it is repeated for, or the text in the answer, of what a server comes to by itself."""
 
     method: str
     target: str
     body: Any = None
     headers: Mapping[str, str] = {}
     what: str = ""
-    until: int = 0
+    until: int | str = 0
 
 
 class Compared(msgspec.Struct, frozen=True):
@@ -132,7 +132,7 @@ def _answers(compared: Compared, namespace: str, server: Server) -> list[Any]:
         for ask in compared.asks:
             target, made = _filled(ask.target, said, namespace), answer_of(asking, ask, namespace, said)
             for _ in range(LOOKS if ask.until else 0):
-                if made.code == ask.until:
+                if ask.until == made.code or (isinstance(ask.until, str) and ask.until in str(made.body)):
                     break
                 made = answer_of(asking, ask, namespace, said)
             said.append(_settled(asking, ask.method, target, made))

@@ -19,9 +19,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
-import msgspec
-
 from podling.apiserver.admission.plugin import Attributes, Handles, Objects
+from podling.apiserver.admission.tolerations import merged
 from podling.apiserver.kinds.service_accounts import MOUNTABLE
 from podling.apiserver.request.context import Find
 from podling.apiserver.request.request import PARSED_AS_TRUE
@@ -104,11 +103,7 @@ class RuntimeClassPlugin:
                     f"pod.spec.nodeSelector[{key}] = {own}"
                 )
         spec.node_selector = {**spec.node_selector, **of.scheduling.node_selector}
-        known = set(map(msgspec.structs.astuple, spec.tolerations))
-        spec.tolerations = [
-            *spec.tolerations,
-            *(one for one in of.scheduling.tolerations if msgspec.structs.astuple(one) not in known),
-        ]
+        spec.tolerations = merged((*spec.tolerations, *of.scheduling.tolerations))
 
 
 class RuntimeClassOverhead:
@@ -148,8 +143,8 @@ class Priority:
             if new is None and attributes.name in SYSTEM_CLASSES:
                 raise attributes.forbidden("this is a system priority class and cannot be deleted")
             standing = self._default() if new is not None and new.global_default else None
-            if standing is not None and standing.metadata.name != new.metadata.name:
-                name = standing.metadata.name
+            name = standing.metadata.name if standing is not None else None
+            if name and (old is None or name != new.metadata.name):
                 raise attributes.forbidden(
                     f"PriorityClass {name} is already marked as default. Only one default can exist"
                 )
