@@ -167,7 +167,7 @@ async def test_a_connection_that_is_made_just_as_its_peer_is_closed_is_closed(
 ) -> None:
     async with asyncio.TaskGroup() as tasks, asyncio.timeout(10):
         asking = tasks.create_task(peer.link())
-        while peer._connecting is None or not peer._connecting.done():
+        while peer._connecting is None or not peer._connecting.done():  # noqa: ASYNC110
             await asyncio.sleep(0)
         await peer.close()
     assert not asking.result().takes_more

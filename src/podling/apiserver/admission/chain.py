@@ -24,7 +24,12 @@ from podling.apiserver.admission.escalation import BindingEscalation, RoleEscala
 from podling.apiserver.admission.event_limits import EventRateLimit
 from podling.apiserver.admission.forms import Form
 from podling.apiserver.admission.image_policy import ImagePolicyWebhook
-from podling.apiserver.admission.namespaces import LimitRanger, NamespaceLifecycle, ResourceQuotaPlugin
+from podling.apiserver.admission.namespaces import (
+    LimitRanger,
+    LimitRangerCheck,
+    NamespaceLifecycle,
+    ResourceQuotaPlugin,
+)
 from podling.apiserver.admission.node_restriction import NodeRestriction
 from podling.apiserver.admission.nodes import NodeDeclaredFeatures, PodResizeValidator, TaintNodesByCondition
 from podling.apiserver.admission.optional import (
@@ -244,6 +249,7 @@ def built_in(
         on(
             ("NamespaceExists", NamespaceExists(objects)),
             ("LimitPodHardAntiAffinityTopology", LimitPodHardAntiAffinityTopology()),
+            ("LimitRanger", LimitRangerCheck(objects)),
             ("ServiceAccount", ServiceAccountCheck(objects.find)),
             *(("", one) for one in images),
             ("PodSecurity", pod_security),

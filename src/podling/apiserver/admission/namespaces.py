@@ -2,8 +2,8 @@
 
 NamespaceLifecycle: no object is created in a namespace that does not exist or is terminating.
 
-LimitRanger gives containers the default limits and requests of the namespace and keeps them, pods and claims
-within its bounds.
+LimitRanger gives containers the default limits and requests of the namespace, and keeps them, pods and claims
+within its bounds: one LimitRange after the other.
 
 ResourceQuota refuses objects that would exceed what is left of a namespace's quota. What an object uses is
 added to the quota's status before the object is stored, so that objects created at the same time cannot
@@ -19,9 +19,11 @@ from podling.apiserver.admission.plugin import ANY, Attributes, Handles, Objects
 from podling.apiserver.request.context import Find
 from podling.model.errors import Cause, not_found
 from podling.model.quantity import Quantity
+from podling.model.rules.defaults import default_pod
 from podling.model.rules.quota import in_scope, listed, unsaid, usage
 from podling.model.rules.resources import pod_limits, pod_requests
 from podling.model.types.core import LimitRange, LimitRangeItem, Namespace, ResourceQuota
+from podling.model.types.persistent_volume import PersistentVolumeClaim
 from podling.model.types.pod import Pod
 
 KEPT = frozenset({"default", "kube-public", "kube-system"})
@@ -64,42 +66,51 @@ class NamespaceLifecycle:
 
 
 class LimitRanger:
-    handles: ClassVar[Handles] = {"pods": ("CREATE",), "persistentvolumeclaims": ("CREATE", "UPDATE")}
+    """Of pods, as they are created and resized: else their containers cannot change."""
+
+    handles: ClassVar[Handles] = {"pods": ("CREATE",), "pods/resize": ("UPDATE",)}
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
 
     async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
-        """Raises StatusError 403."""
-        items = [
-            item
-            for limits in self._objects.all(LimitRange, attributes.namespace)
-            for item in limits.spec.limits
-        ]
-        if not items:
+        if old is None or not old.metadata.deletion_timestamp:
+            ranges = self._objects.all(LimitRange, attributes.namespace)
+            filled = [_fill_in(new, one.spec.limits) for one in ranges]
+            if any(filled):
+                default_pod(new)
+
+
+class LimitRangerCheck:
+    """Keeps the bounds, of what is otherwise valid."""
+
+    handles: ClassVar[Handles] = {
+        "pods": ("CREATE",),
+        "pods/resize": ("UPDATE",),
+        "persistentvolumeclaims": ("CREATE", "UPDATE"),
+    }
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
+        """Raises StatusError 403, with the faults that the first LimitRange finds."""
+        if old is not None and old.metadata.deletion_timestamp:
             return
-        if isinstance(new, Pod):
-            _fill_in(new, items)
-            faults = list(_faults_of_pod(new, items))
-        else:
-            requests = new.spec.resources.requests
-            faults = [
-                fault
-                for item in items
-                if item.type == "PersistentVolumeClaim"
-                for fault in (*_below(item, requests, {}), *_request_above(item, requests))
-            ]
-        if faults:
-            raise attributes.forbidden(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+        find = _faults_of_pod if isinstance(new, Pod) else _faults_of_claim
+        for limits in self._objects.all(LimitRange, attributes.namespace):
+            if faults := list(dict.fromkeys(find(new, limits.spec.limits))):
+                raise attributes.forbidden(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
 
 
-def _fill_in(pod: Pod, items: list[LimitRangeItem]) -> None:
-    """Fill in unset requests and limits from the defaults, and record in an annotation which were."""
+def _fill_in(pod: Pod, items: list[LimitRangeItem]) -> bool:
+    """Fill in unset requests and limits from the defaults, and record in an annotation which were; whether
+    any was."""
     requests: dict[str, Quantity] = {}
     limits: dict[str, Quantity] = {}
     for item in items:
         if item.type == "Container":
-            requests, limits = {**item.default_request, **requests}, {**item.default, **limits}
+            requests, limits = {**requests, **item.default_request}, {**limits, **item.default}
     said = []
     spec = pod.spec
     for what, containers in (("container", spec.containers), ("init container", spec.init_containers)):
@@ -113,6 +124,15 @@ def _fill_in(pod: Pod, items: list[LimitRangeItem]) -> None:
     if said:
         text = f"LimitRanger plugin set: {'; '.join(said)}"
         pod.metadata.annotations = {**pod.metadata.annotations, ANNOTATION: text}
+    return bool(said)
+
+
+def _faults_of_claim(claim: PersistentVolumeClaim, items: list[LimitRangeItem]) -> Iterator[str]:
+    requests = claim.spec.resources.requests
+    for item in items:
+        if item.type == "PersistentVolumeClaim":
+            yield from _below(item, requests, {})
+            yield from _request_above(item, requests)
 
 
 def _faults_of_pod(pod: Pod, items: list[LimitRangeItem]) -> Iterator[str]:
