@@ -163,7 +163,8 @@ def test_images_are_judged_alike(both: Both) -> None:
         [
             (event["verb"], event["requestURI"], event.get("annotations"))
             for event in until_deployed(log, server)
-            if "/namespaces/images/pods" in event["requestURI"]
+            # What was asked in between, of a version, each server has its own of.
+            if "/namespaces/images/pods" in event["requestURI"] and event["verb"] != "get"
         ]
         for log, server in zip(both.logs, both.servers, strict=True)
     ]

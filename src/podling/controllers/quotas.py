@@ -16,7 +16,7 @@ from podling.client.client import Client
 from podling.client.informer import Informers
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done
-from podling.model.rules.quota import in_scope, total, usable, usage
+from podling.model.rules.quota import in_scope, limited, total, usage
 from podling.model.rules.status import is_terminal
 from podling.model.scheme import RESOURCES, resource_of
 from podling.model.types.core import ResourceQuota, ResourceQuotaStatus
@@ -53,7 +53,7 @@ class ResourceQuotas:
         found = (
             usage(obj)
             for resource in COUNTED
-            if usable(resource, hard)
+            if limited(resource, hard)
             for obj in self._informers.of(resource.type).items()
             if obj.metadata.namespace == key[0] and in_scope(quota.spec, obj)
         )
@@ -87,5 +87,5 @@ class ResourceQuotas:
         if new is not None and not ends and resource.plural != "services":
             return
         for quota in self._quotas.items():
-            if quota.metadata.namespace == old.metadata.namespace and usable(resource, quota.spec.hard):
+            if quota.metadata.namespace == old.metadata.namespace and limited(resource, quota.spec.hard):
                 self.queue.add((quota.metadata.namespace, quota.metadata.name))

@@ -12,7 +12,7 @@ exceed it together. If the object is then not stored, the quota controller corre
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, ClassVar
 
 from podling.apiserver.admission.plugin import ANY, Attributes, Handles, Objects
@@ -20,7 +20,15 @@ from podling.apiserver.request.context import Find
 from podling.model.errors import Cause, not_found
 from podling.model.quantity import Quantity
 from podling.model.rules.defaults import default_pod
-from podling.model.rules.quota import in_scope, listed, unsaid, usage
+from podling.model.rules.quota import (
+    Usage,
+    in_scope,
+    is_terminating,
+    limited,
+    listed,
+    unsaid,
+    usage,
+)
 from podling.model.rules.resources import pod_limits, pod_requests
 from podling.model.types.core import LimitRange, LimitRangeItem, Namespace, ResourceQuota
 from podling.model.types.persistent_volume import PersistentVolumeClaim
@@ -190,47 +198,82 @@ def _out_of_bounds(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> 
 
 
 class ResourceQuotaPlugin:
-    handles: ClassVar[Handles] = {ANY: ("CREATE", "UPDATE")}
+    handles: ClassVar[Handles] = {
+        ANY: ("CREATE",),
+        "pods": ("CREATE", "UPDATE"),
+        "pods/resize": ("UPDATE",),
+        "services": ("CREATE", "UPDATE"),
+        "persistentvolumeclaims": ("CREATE", "UPDATE"),
+        "persistentvolumeclaims/status": ("UPDATE",),
+        "resourceclaims.resource.k8s.io": ("CREATE", "UPDATE"),
+    }
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
 
     async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
         """Raises StatusError 403."""
-        if not attributes.namespace or attributes.subresource or attributes.target in UNCOUNTED:
+        if not attributes.namespace or attributes.target in UNCOUNTED:
             return
-        quotas = list(self._objects.all(ResourceQuota, attributes.namespace))
-        if not quotas:
+        if attributes.subresource and attributes.operation == "CREATE":
             return
-        before = usage(old) if old is not None else {}
-        grown = {key: amount - before.get(key, ZERO) for key, amount in usage(new).items()}
-        more = {key: amount for key, amount in grown.items() if amount > ZERO}
+        if attributes.target == "pods" and old is not None and is_terminating(old) == is_terminating(new):
+            return
+        concerned = []
+        for quota in self._objects.all(ResourceQuota, attributes.namespace):
+            names = limited(attributes.resource, quota.status.hard)
+            if names and in_scope(quota.spec, new):
+                _check(attributes, quota, names, new)
+                concerned.append((quota, names))
+        if not concerned:
+            return
+        after, before = usage(new), usage(old) if old is not None else {}
+        charged = []
+        for quota, names in concerned:
+            charge = Charge(attributes, names, after, before if old and in_scope(quota.spec, old) else {})
+            charge.check(quota)
+            charged.append((quota.metadata.name, charge))
+        # Nothing is charged to one quota of what another refuses.
+        for name, charge in charged:
+            if charge.amounts:
+                namespace, dry = attributes.namespace, attributes.dry_run
+                await self._objects.change(ResourceQuota, namespace, name, charge.add, dry_run=dry)
 
-        def charge(standing: ResourceQuota) -> None:
-            name, status = standing.metadata.name, standing.status
-            hard, used = status.hard, status.used
-            counted = more.keys() & hard.keys()
-            if unknown := sorted(counted - used.keys()):
-                raise attributes.forbidden(
-                    f"status unknown for quota: {name}, resources: {','.join(unknown)}"
-                )
-            if over := [key for key in counted if used[key] + more[key] > hard[key]]:
-                requested, has, limited = ({key: of[key] for key in over} for of in (more, used, hard))
-                raise attributes.forbidden(
-                    f"exceeded quota: {name}, requested: {listed(requested)}, used: {listed(has)}, "
-                    f"limited: {listed(limited)}"
-                )
-            status.used = {**used, **{key: used[key] + more[key] for key in counted}}
 
-        for quota in quotas:
-            name, hard = quota.metadata.name, quota.status.hard
-            if not in_scope(quota.spec, new):
-                continue
-            # A pod must set each request and limit that the quota counts.
-            if isinstance(new, Pod) and old is None and (missing := unsaid(new, hard)):
-                said = "; ".join(f"{key} for: {','.join(names)}" for key, names in missing.items())
-                raise attributes.forbidden(f"failed quota: {name}: must specify {said}")
-            if more.keys() & hard.keys():
-                await self._objects.change(
-                    ResourceQuota, attributes.namespace, name, charge, dry_run=attributes.dry_run
-                )
+def _check(attributes: Attributes, quota: ResourceQuota, names: Collection[str], new: Any) -> None:
+    """Whether the object can be charged: a pod must set each request and limit that the quota counts. Raises
+    StatusError 403."""
+    if isinstance(new, Pod) and (missing := unsaid(new, names)):
+        said = "; ".join(f"{key} for: {','.join(whose)}" for key, whose in missing.items())
+        raise attributes.forbidden(f"failed quota: {quota.metadata.name}: must specify {said}")
+    if not quota.status.used.keys() >= set(names):
+        unknown = ",".join(sorted(names))
+        raise attributes.forbidden(f"status unknown for quota: {quota.metadata.name}, resources: {unknown}")
+
+
+class Charge:
+    """What a write uses more than before of that which a quota limits, by `names`."""
+
+    def __init__(self, attributes: Attributes, names: Collection[str], after: Usage, before: Usage) -> None:
+        self._attributes = attributes
+        # A status tells what is so already: it is charged and not refused.
+        self._is_bound = attributes.subresource != "status"
+        grown = {name: after.get(name, ZERO) - before.get(name, ZERO) for name in names}
+        self.amounts = {name: amount for name, amount in grown.items() if amount > ZERO}
+
+    def check(self, quota: ResourceQuota) -> None:
+        """Raises StatusError 403."""
+        hard, used, more = quota.status.hard, quota.status.used, self.amounts
+        over = [name for name in more if used[name] + more[name] > hard[name]]
+        if over and self._is_bound:
+            requested, has, limit = ({name: of[name] for name in over} for of in (more, used, hard))
+            raise self._attributes.forbidden(
+                f"exceeded quota: {quota.metadata.name}, requested: {listed(requested)}, "
+                f"used: {listed(has)}, limited: {listed(limit)}"
+            )
+
+    def add(self, quota: ResourceQuota) -> None:
+        """Raises StatusError 403."""
+        self.check(quota)
+        used = quota.status.used
+        quota.status.used = {**used, **{name: used[name] + more for name, more in self.amounts.items()}}

@@ -5,7 +5,7 @@ Admission refuses what exceeds a quota, and the quota controller counts what exi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from podling.model.quantity import Quantity
 from podling.model.rules.resources import BEST_EFFORT, pod_limits, pod_requests, qos_class
@@ -15,6 +15,7 @@ from podling.model.types.core import ResourceQuotaSpec, ScopedResourceSelectorRe
 from podling.model.types.meta import KubeObject
 from podling.model.types.persistent_volume import STORAGE_CLASS, PersistentVolumeClaim
 from podling.model.types.pod import Pod
+from podling.model.types.resource import DeviceRequest, ResourceClaimObject
 from podling.model.types.service import Service
 
 Usage = dict[str, Quantity]
@@ -22,7 +23,17 @@ Usage = dict[str, Quantity]
 ONE, ZERO = Quantity("1"), Quantity()
 OF_CLASS = ".storageclass.storage.k8s.io/"
 """Follows the name of a StorageClass, before what is counted of its claims."""
+DEVICES = ".deviceclass.resource.k8s.io/devices"
+"""Follows the name of a DeviceClass."""
+IMPLIED = "requests.deviceclass.resource.kubernetes.io/"
+"""Before the name of a DeviceClass: its devices as a resource that containers may ask for, too."""
 COMPUTE = ("cpu", "memory", "ephemeral-storage")
+OF_PODS = frozenset(("pods", *(f"{side}{name}" for side in ("", "requests.", "limits.") for name in COMPUTE)))
+HUGE_PAGES = ("hugepages-", "requests.hugepages-")
+OF_SERVICES = frozenset(("services", "services.nodeports", "services.loadbalancers"))
+OF_CLAIMS = frozenset(("persistentvolumeclaims", "requests.storage"))
+MOST_DEVICES = 32
+"""Of one request: as many as a claim that asks for all may get."""
 OBJECTS = frozenset(
     (
         "configmaps",
@@ -54,6 +65,9 @@ def usage(obj: KubeObject) -> Usage:
             # In whole bytes.
             used[f"{of}requests.storage"] = Quantity.of_bytes(size.value())
             used[f"{of}{resource.plural}"] = ONE
+    elif isinstance(obj, ResourceClaimObject):
+        for name, amount in _devices(obj.spec.devices.requests):
+            used[name] = used.get(name, ZERO) + amount
     return used
 
 
@@ -62,20 +76,25 @@ def counted(resource: Resource) -> str:
     return f"count/{resource.qualified}"
 
 
-def usable(resource: Resource, hard: Collection[str]) -> bool:
-    """Whether an object of `resource` can use anything that a quota with these `hard` limits limits."""
-    if resource.qualified == "pods":
-        # Everything but what counts objects is what pods use.
-        of_objects = [name for name in hard if name.startswith("count/") or name.split(".")[0] in OBJECTS]
-        return "count/pods" in of_objects or len(of_objects) < len(hard)
-    names = {counted(resource), resource.qualified}
-    of_claims = resource.type is PersistentVolumeClaim
-    return any(
-        name in names
-        or name.split(".")[0] == resource.qualified
-        or (of_claims and (OF_CLASS in name or name == "requests.storage"))
-        for name in hard
-    )
+def limited(resource: Resource, hard: Iterable[str]) -> set[str]:
+    """What of that a quota limits objects of `resource` can use."""
+    return {name for name in hard if _can_use(resource, name)}
+
+
+def _can_use(resource: Resource, name: str) -> bool:
+    if name == counted(resource):
+        return True
+    match resource.qualified:
+        case "pods":
+            of_maker = name.startswith("requests.") and "/" in name and "kubernetes.io/" not in name
+            return name in OF_PODS or name.startswith((*HUGE_PAGES, IMPLIED)) or of_maker
+        case "services":
+            return name in OF_SERVICES
+        case "persistentvolumeclaims":
+            return name.rpartition(OF_CLASS)[2] in OF_CLAIMS
+        case "resourceclaims.resource.k8s.io":
+            return name.endswith(DEVICES) or name.startswith(IMPLIED)
+    return name == resource.qualified and name in OBJECTS
 
 
 def total(usages: Iterable[Usage], names: Iterable[str]) -> Usage:
@@ -111,6 +130,18 @@ def _service_usage(service: Service) -> Usage:
     return used
 
 
+def _devices(requests: Iterable[DeviceRequest]) -> Iterator[tuple[str, Quantity]]:
+    """Of each class the most that a request may get: it gets one of those that it asks for in turn."""
+    for request in requests:
+        most: dict[str, int] = {}
+        for one in (*([request.exactly] if request.exactly else ()), *request.first_available):
+            number = {"ExactCount": one.count, "All": MOST_DEVICES}.get(one.allocation_mode, 0)
+            most[one.device_class_name] = max(number, most.get(one.device_class_name, 0))
+        for name, number in most.items():
+            for said in (f"{name}{DEVICES}", f"{IMPLIED}{name}"):
+                yield said, Quantity(str(number))
+
+
 def unsaid(pod: Pod, hard: Iterable[str]) -> dict[str, list[str]]:
     """Resources that a quota limits and containers do not set: resource → names of those containers."""
     if pod.spec.resources is not None:
@@ -128,36 +159,60 @@ def unsaid(pod: Pod, hard: Iterable[str]) -> dict[str, list[str]]:
 
 
 def in_scope(spec: ResourceQuotaSpec, obj: KubeObject) -> bool:
-    """Whether `obj` is in the quota's scopes. A quota with scopes counts only pods."""
+    """Whether `obj` is in the quota's scopes, which are of pods, or of claims."""
     wanted = [ScopedResourceSelectorRequirement(scope_name=scope, operator="Exists") for scope in spec.scopes]
     if spec.scope_selector is not None:
         wanted += spec.scope_selector.match_expressions
-    if not wanted:
-        return True
-    return isinstance(obj, Pod) and all(_matches(requirement, obj) for requirement in wanted)
+    if isinstance(obj, Pod):
+        return all(_has_pod(requirement, obj) for requirement in wanted)
+    if isinstance(obj, PersistentVolumeClaim):
+        return all(_has_claim(requirement, obj) for requirement in wanted)
+    return not wanted
 
 
-def _matches(requirement: ScopedResourceSelectorRequirement, pod: Pod) -> bool:
+def is_terminating(pod: Pod) -> bool:
+    """By the scope of that name: it ends by itself."""
+    return pod.spec.active_deadline_seconds is not None
+
+
+def _has_pod(requirement: ScopedResourceSelectorRequirement, pod: Pod) -> bool:
     match requirement.scope_name:
         case "Terminating":
-            return pod.spec.active_deadline_seconds is not None
+            return is_terminating(pod)
         case "NotTerminating":
-            return pod.spec.active_deadline_seconds is None
+            return not is_terminating(pod)
         case "BestEffort":
             return qos_class(pod) == BEST_EFFORT
         case "NotBestEffort":
             return qos_class(pod) != BEST_EFFORT
         case "PriorityClass":
             name = pod.spec.priority_class_name
-            match requirement.operator:
-                case "In":
-                    return name in requirement.values
-                case "NotIn":
-                    return name not in requirement.values
-            return bool(name) == (requirement.operator == "Exists")
+            return _has_any(requirement, [name] if name else [])
         case "CrossNamespacePodAffinity":
             return _looks_abroad(pod)
     return False
+
+
+def _has_claim(requirement: ScopedResourceSelectorRequirement, claim: PersistentVolumeClaim) -> bool:
+    status = claim.status
+    modified = status.modify_volume_status
+    names = (
+        claim.spec.volume_attributes_class_name,
+        status.current_volume_attributes_class_name,
+        modified.target_volume_attributes_class_name if modified else "",
+    )
+    has = requirement.scope_name == "VolumeAttributesClass"
+    return has and _has_any(requirement, [name for name in names if name])
+
+
+def _has_any(requirement: ScopedResourceSelectorRequirement, names: Collection[str]) -> bool:
+    """Whether one of the names is selected, or that there is none."""
+    match requirement.operator:
+        case "In":
+            return any(name in requirement.values for name in names)
+        case "NotIn":
+            return not names or any(name not in requirement.values for name in names)
+    return bool(names) == (requirement.operator == "Exists")
 
 
 def _looks_abroad(pod: Pod) -> bool:

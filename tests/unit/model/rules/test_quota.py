@@ -8,7 +8,7 @@ import pytest
 
 from podling.model.codec.json import from_data
 from podling.model.quantity import Quantity
-from podling.model.rules.quota import in_scope, listed, total, unsaid, usable, usage
+from podling.model.rules.quota import in_scope, limited, listed, total, unsaid, usage
 from podling.model.scheme import resource_of
 from podling.model.types.coordination import Lease
 from podling.model.types.core import ConfigMap, ResourceQuotaSpec
@@ -127,7 +127,7 @@ def test_what_is_not_said() -> None:
     ],
 )
 def test_which_kinds_a_quota_is_about(type: Any, hard: str, expected: bool) -> None:
-    assert usable(resource_of(type), [hard]) is expected
+    assert bool(limited(resource_of(type), [hard])) is expected
 
 
 def test_totals_have_all_names_and_no_others() -> None:
