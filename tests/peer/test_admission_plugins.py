@@ -150,8 +150,8 @@ def mountable() -> Compared:
         debugged("debugged", container("e", "other")),
         debugged("debugged", from_all("e", "other")),
         Ask("DELETE", f"{accounts}/true"),
+        Ask("POST", f"{PODS}?dryRun=All", pod("p", serviceAccountName="true"), until=403),
         debugged("debugged", container("f", "known")),
-        of("true"),
     ]
     return Compared("mountable", asks)
 
@@ -160,6 +160,7 @@ def topology() -> Compared:
     labels = {ZONE: "z", REGION: "r", "topology.kubernetes.io/rack": "x", "other": "y"}
     asks = [
         Ask("POST", "/api/v1/nodes", {"metadata": {"name": "topology", "labels": labels}}),
+        Ask("POST", f"{PODS}?dryRun=All", pod("known", nodeName="topology"), until=f"'{ZONE}': 'z'"),
         Ask("POST", PODS, pod("named", nodeName="topology", labels={ZONE: "own"})),
         Ask("POST", f"{PODS}?dryRun=All", pod("dry", nodeName="topology")),
         Ask("POST", PODS, pod("nowhere", nodeName="no-such-node", labels={ZONE: "own"})),
@@ -262,6 +263,14 @@ def resized() -> Compared:
         Ask("POST", "/api/v1/nodes", {"metadata": {"name": "small"}, "status": room}),
         Ask("POST", "/api/v1/nodes", {"metadata": {"name": "bare"}}),
         Ask("POST", "/api/v1/nodes", {"metadata": {"name": "other", "labels": labels}, "status": room}),
+        Ask("POST", PODS, pod("known", containers=[container(requests("1"))], nodeName="other")),
+        Ask(
+            "PATCH",
+            f"{PODS}/known/resize?dryRun=All",
+            {"spec": {"containers": [container(requests("2"))]}},
+            STRATEGIC,
+            until="only supported on linux",
+        ),
     ]
     tried = [
         *(

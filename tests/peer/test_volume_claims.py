@@ -160,13 +160,18 @@ def bound(base: dict[str, Any], changes: list[tuple[str, Any]], **status: Any) -
 def grown_by_class() -> list[Ask]:
     """What may grow: a claim of a class that says so."""
     asks = []
-    for name, grows in (("yes", True), ("no", False), ("unsaid", None)):
+    ways = (("no", False), ("unsaid", None), ("yes", True))
+    for name, grows in ways:
         made = {
             "metadata": {"name": f"grows-{name}"},
             "provisioner": "a.test/b",
             "allowVolumeExpansion": grows,
         }
         asks.append(Ask("POST", CLASSES, made))
+    grown = claim("grows", storageClassName="grows-yes", resources={"requests": {"storage": "3Gi"}})
+    asks += bound(claim("grows", storageClassName="grows-yes"), [])
+    asks.append(Ask("PUT", f"{CLAIMS}/grows?dryRun=All", grown, until=200))
+    for name, _ in ways:
         asks += bound(claim(f"grows-{name}", storageClassName=f"grows-{name}"), GROWN)
     annotated = changed(claim("annotated"), "metadata.annotations", {CLASS_ANNOTATION: "grows-yes"})
     asks += bound(annotated, GROWN)
@@ -192,6 +197,7 @@ def class_by_default() -> list[Ask]:
             Ask("POST", CLASSES, {"metadata": {"name": name, "annotations": said}, "provisioner": "a.test/b"})
             for name, said in classes
         ),
+        Ask("POST", f"{CLAIMS}?dryRun=All", claim("unsaid"), until="c-default"),
         Ask("POST", CLAIMS, claim("unsaid")),
         Ask("POST", CLAIMS, claim("none", storageClassName="")),
         Ask("POST", CLAIMS, claim("named", storageClassName="x")),
