@@ -72,13 +72,14 @@ class Peer:
         self._link_of: Callable[[], Link] = lambda: Link(
             Http2(authority, secure=secure, largest=largest), ping_every, most
         )
-        self._link: Link | None = None
+        self._links: list[Link] = []
+        """The last one is asked; those before it may still answer what they were asked."""
         self._connecting: asyncio.Task[Link] | None = None
 
     async def link(self) -> Link:
         """Raises StatusError: nothing was sent then."""
-        if self._link is not None and self._link.takes_more:
-            return self._link
+        if self._links and self._links[-1].takes_more:
+            return self._links[-1]
         if self._connecting is None:
             self._connecting = asyncio.get_running_loop().create_task(self._connect())
             self._connecting.add_done_callback(self._connected)
@@ -89,8 +90,8 @@ class Peer:
             connecting.cancel()
             # It may have connected just now.
             await asyncio.wait([connecting])
-        if self._link is not None:
-            self._link.end("it is closed")
+        for link in self._links:
+            link.end("it is closed")
         # Sockets are closed in the loop's next turn, which may be its last.
         await asyncio.sleep(0)
 
@@ -114,7 +115,7 @@ class Peer:
     def _connected(self, task: asyncio.Task[Link]) -> None:
         self._connecting = None
         if not task.cancelled() and task.exception() is None:
-            self._link = task.result()
+            self._links = [*(link for link in self._links if not link.has_ended), task.result()]
 
 
 class Link(asyncio.Protocol):
@@ -137,8 +138,12 @@ class Link(asyncio.Protocol):
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
+    def has_ended(self) -> bool:
+        return bool(self._why)
+
+    @property
     def takes_more(self) -> bool:
-        return not (self._why or self._http2.is_closing)
+        return not (self.has_ended or self._http2.is_closing)
 
     async def ask(
         self, path: str, request: bytes, headers: Headers = (), *, seconds: float | None = None

@@ -36,8 +36,8 @@ class Server:
     async def start(self) -> None:
         await self._server.start()
 
-    async def stop(self) -> None:
-        await self._server.stop(None)
+    async def stop(self, grace: float | None = None) -> None:
+        await self._server.stop(grace)
 
     async def _say(self, request: bytes, context: Any) -> bytes:
         self.patience.append(context.time_remaining())
@@ -171,3 +171,27 @@ async def test_a_connection_that_is_made_just_as_its_peer_is_closed_is_closed(
             await asyncio.sleep(0)
         await peer.close()
     assert not asking.result().takes_more
+
+
+async def test_a_connection_that_takes_no_more_is_closed_with_the_others(
+    server: Server, peer: Peer, path: Path
+) -> None:
+    link = await peer.link()
+
+    async def waiting() -> None:
+        with pytest.raises(StatusError, match="it is closed"):
+            await link.ask("/s/Wait", b"")
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        tasks.create_task(waiting())
+        await server.waits.wait()
+        stopping = tasks.create_task(server.stop(60))
+        while link.takes_more:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        path.unlink(missing_ok=True)
+        other = Server(path)
+        await other.start()
+        assert await peer.link() is not link
+        await peer.close()
+        await stopping
+    await other.stop()
