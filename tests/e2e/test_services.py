@@ -97,7 +97,8 @@ def web(podling: Podling, namespace: str) -> str:
 
 
 def test_pods_and_the_machine_reach_a_service(podling: Podling, namespace: str, web: str) -> None:
-    """Also the pod that is its only endpoint; and by the node's port at the node's address."""
+    """Also the pod that is its only endpoint; by the node's port at the node's address; and through the API
+    server."""
     for name in ("client", "web"):
         if name == "client":
             run(podling, namespace, name, "sleep 1000")
@@ -108,6 +109,8 @@ def test_pods_and_the_machine_reach_a_service(podling: Podling, namespace: str, 
     (node,) = podling.get("nodes")["items"]
     address = node["status"]["addresses"][0]["address"]
     until(lambda: answers(f"http://{address}:{port['nodePort']}/", "web"))
+    proxied = f"/api/v1/namespaces/{namespace}/services/web:80/proxy/"
+    until(lambda: podling.kubectl("get", "--raw", proxied, check=False).stdout == "web\n")
     # Another port of the address is nobody's.
     assert refuses(f"http://{web}:81/")
     podling.kubectl("delete", "pod", "web", "-n", namespace, "--grace-period=0", "--force")

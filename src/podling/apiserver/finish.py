@@ -49,7 +49,7 @@ def finish(context: RequestContext, response: Response) -> bool:
 async def rewrite(context: RequestContext, response: Response) -> None:
     """Write the body as YAML or indented, and compress it; a long one in a thread, so that the loop
     goes on."""
-    if not isinstance(body := response.body, bytes):
+    if not isinstance(body := response.body, bytes) or not body:
         return
     if len(body) > SHORT:
         response.body = await asyncio.to_thread(_rewritten, context, response, body)

@@ -11,7 +11,7 @@ import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -60,9 +60,7 @@ from podling.model.rules.addresses import family, first_address, subnets
 from podling.model.time import Clock
 from podling.model.types.apiregistration import APIService
 from podling.model.types.core import Namespace
-from podling.model.types.node import Node
 from podling.model.types.rbac import AUTHENTICATED, MASTERS
-from podling.model.types.service import Endpoints
 from podling.process.metrics import gate_metrics
 from podling.process.tls import Reread, connecting_context, offer
 from podling.storage.interface import MIGRATING, Storage, StorageClosedError, UnknownOutcomeError
@@ -237,11 +235,8 @@ class Plane(msgspec.Struct, frozen=True):
 async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator[Plane]:
     """Run storage and API server while the block runs. Raises StartError."""
 
-    def find_node(name: str) -> Node:
-        return server.objects.get(Node, "", name)
-
-    def find_endpoints(namespace: str, name: str) -> Endpoints:
-        return server.objects.get(Endpoints, namespace, name)
+    def find(type: type[Any], namespace: str, name: str) -> Any:
+        return server.objects.find(type, namespace, name)
 
     async with AsyncExitStack() as running:
         encryption = await _encryption(settings.encryption.keys)
@@ -258,7 +253,7 @@ async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator
             storage,
             served,
             clock=clock,
-            connector=KubeletProxy(find_node, find_endpoints, kubelets),
+            connector=KubeletProxy(find, kubelets),
             paths=(discovery, openapi),
             authentication=await running.enter_async_context(
                 authentication(settings.authentication, settings.ca, clock, settings.showing.client_ca)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import posixpath
 import random
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -22,13 +22,13 @@ from yarl import URL
 
 from podling.apiserver.authn.authenticators import says_who
 from podling.apiserver.connect.kubelets import Kubelets, http_connector, kubelet_address
-from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.context import Find, RequestContext
 from podling.apiserver.request.request import Request, RequestInfo, decoded
 from podling.apiserver.request.response import TEXT, Response
-from podling.model.errors import StatusError, bad_request
+from podling.model.errors import StatusError, bad_request, not_found
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
-from podling.model.types.service import Endpoints, Service
+from podling.model.types.service import EndpointAddress, Endpoints, Service
 from podling.process.tls import connecting_context
 from podling.streaming.upgrade import Address
 from podling.streaming.wire import Disconnected
@@ -36,9 +36,6 @@ from podling.streaming.wire import Disconnected
 AS_IT_IS = "$&+,/:;=@"
 """Characters that Go does not escape in a path, beside letters, digits and `-_.~`."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
-
-FindEndpoints = Callable[[str, str], Endpoints]
-"""The endpoints of the service of that namespace and name. Raises StatusError."""
 
 OF_CONNECTION = frozenset(
     {
@@ -111,20 +108,23 @@ def node_target(asked: ProxyName, node: Node) -> Target:
     host, port = kubelet_address(node)
     if asked.port in ("", str(port)):
         return Target("https", host, port, kubelet=True)
-    return _reachable(asked.scheme, host, _number(asked.port))
+    return _reachable(asked.scheme, host, asked.port)
 
 
 def pod_target(asked: ProxyName, pod: Pod) -> Target:
     """The pod's first declared port, unless one is named. Raises StatusError."""
     declared = (port.container_port for container in pod.spec.containers for port in container.ports)
     scheme = asked.scheme or "http"
-    port = _number(asked.port) if asked.port else next(declared, DEFAULT_PORTS[scheme])
+    port = asked.port or str(next(declared, DEFAULT_PORTS[scheme]))
     return _reachable(scheme, pod.status.pod_ip, port)
 
 
-def service_target(asked: ProxyName, service: Service, endpoints: Endpoints) -> Target:
-    """A random ready endpoint of the service. Raises StatusError 503 if there is none."""
-    name, port = service.metadata.name, asked.port
+def service_target(told: str, service: Service, find: Find) -> Target:
+    """A random ready endpoint of the service that is a pod of its namespace: whoever may write endpoints
+    could else reach what the server reaches. `told`: the name in the path. Raises StatusError 503 if there is
+    none, 404 if there are no endpoints: a service without selector has none until somebody makes them."""
+    asked, name = parse_proxy_name(told, "service"), service.metadata.name
+    namespace, port = service.metadata.namespace, asked.port
     if port.isdigit():
         # The number of a port of the service, which is named by its endpoints.
         named = [declared.name for declared in service.spec.ports if declared.port == int(port)]
@@ -132,33 +132,39 @@ def service_target(asked: ProxyName, service: Service, endpoints: Endpoints) -> 
             message = f'no service port {port} found for service "{name}"'
             raise StatusError(503, "ServiceUnavailable", message)
         port = named[0]
+    endpoints = find(Endpoints, namespace, name)
+    if endpoints is None:
+        raise not_found("services", name)
     choices = []
     for subset in endpoints.subsets:
-        only = not asked.port and len(subset.ports) == 1
-        numbers = [found.port for found in subset.ports if found.name == port or only]
-        choices += [(address.ip, number) for number in numbers[:1] for address in subset.addresses]
-    if not choices:
-        raise StatusError(503, "ServiceUnavailable", f'no endpoints available for service "{name}"')
-    host, number = random.choice(choices)
-    return _reachable(asked.scheme, host, number)
+        numbers = [found.port for found in subset.ports if found.name == port]
+        choices += [(address, number) for number in numbers[:1] for address in subset.addresses]
+    for address, number in random.sample(choices, len(choices)):
+        if _is_of_pod(address, namespace, find):
+            return _reachable(asked.scheme, address.ip, str(number))
+    # As Kubernetes tells it: where there are others, of all that was asked for.
+    of = told if endpoints.subsets else name
+    raise StatusError(503, "ServiceUnavailable", f'no endpoints available for service "{of}"')
 
 
-def _reachable(scheme: str, host: str, port: int) -> Target:
+def _is_of_pod(address: EndpointAddress, namespace: str, find: Find) -> bool:
+    of = address.target_ref
+    pod = find(Pod, namespace, of.name) if of is not None and of.namespace == namespace else None
+    return pod is not None and any(one.ip == address.ip for one in pod.status.pod_ips)
+
+
+def _reachable(scheme: str, host: str, port: str) -> Target:
     """The target, if its address may be proxied to. Raises StatusError 400 for an address of this machine
-    only."""
+    only, and for what is no port."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         raise bad_request("address not allowed") from None
     if address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified:
         raise bad_request("address not allowed")
-    return Target(scheme or "http", host, port)
-
-
-def _number(port: str) -> int:
     if not port.isdigit() or not 0 < int(port) < 65536:
         raise bad_request(f'invalid port "{port}"')
-    return int(port)
+    return Target(scheme or "http", host, int(port))
 
 
 class _Head(msgspec.Struct):
@@ -171,8 +177,8 @@ class HttpProxy:
     """Proxies requests. The certificates of pods and services behind https are not verified, as in
     Kubernetes, since there is no authority to verify them with."""
 
-    def __init__(self, find_endpoints: FindEndpoints, kubelets: Kubelets) -> None:
-        self._find_endpoints = find_endpoints
+    def __init__(self, find: Find, kubelets: Kubelets) -> None:
+        self._find = find
         self._kubelets = kubelets
         self._unverified = connecting_context(verify=False)
 
@@ -209,14 +215,7 @@ class HttpProxy:
             return node_target(asked, obj)
         if info.resource == "pods":
             return pod_target(asked, obj)
-        try:
-            endpoints = self._find_endpoints(info.namespace, asked.name)
-        except StatusError as error:
-            if error.code != 404:
-                raise
-            # A service without selector has none until somebody makes them.
-            endpoints = Endpoints()
-        return service_target(asked, obj, endpoints)
+        return service_target(info.name, obj, self._find)
 
 
 def _whence(context: RequestContext) -> Iterable[tuple[str, str]]:

@@ -8,20 +8,20 @@ answers with anything but 101, that is the client's answer, as in Kubernetes.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import aiohttp
 from aiohttp import web
 from yarl import URL
 
-from podling.apiserver.connect.http import FindEndpoints, HttpProxy
+from podling.apiserver.connect.http import HttpProxy
 from podling.apiserver.connect.kubelets import Kubelets, http_connector, kubelet_address, kubelet_target
 from podling.apiserver.connect.web_socket import LogSocket
-from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.context import Find, RequestContext
 from podling.apiserver.request.request import wants_web_socket
 from podling.apiserver.request.response import NO_CONTENT, TEXT, Response, failure
-from podling.model.errors import StatusError, bad_request, internal
+from podling.model.errors import StatusError, bad_request, internal, not_found
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
 from podling.streaming.splice import Splice
@@ -41,16 +41,13 @@ _FORWARDED = (
 )
 _OURS = frozenset({"date", "server", "content-length", "content-type"})
 
-FindNode = Callable[[str], Node]
-"""The node of that name. Raises StatusError."""
-
 
 class KubeletProxy:
     """The API server's connector."""
 
-    def __init__(self, find_node: FindNode, find_endpoints: FindEndpoints, kubelets: Kubelets) -> None:
-        self._find_node = find_node
-        self._http = HttpProxy(find_endpoints, kubelets)
+    def __init__(self, find: Find, kubelets: Kubelets) -> None:
+        self._find = find
+        self._http = HttpProxy(find, kubelets)
         self._kubelets = kubelets
 
     async def __call__(self, context: RequestContext, obj: Any) -> Response:
@@ -66,7 +63,11 @@ class KubeletProxy:
             return Response(NO_CONTENT)
         if not pod.spec.node_name:
             raise bad_request(f"pod {pod.metadata.name} does not have a host assigned")
-        address = self._kubelets.at(*kubelet_address(self._find_node(pod.spec.node_name)))
+        node = self._find(Node, "", pod.spec.node_name)
+        if node is None:
+            # Under the kind of what was asked for, as Kubernetes tells it.
+            raise not_found("pods", pod.spec.node_name)
+        address = self._kubelets.at(*kubelet_address(node))
         if subresource == "log":
             body = _log(address, target, pod.metadata.name)
             # Its first, empty piece comes with the kubelet's consent: refusals are still answered as errors.

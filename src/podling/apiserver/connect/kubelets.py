@@ -23,7 +23,7 @@ from podling.apiserver.rules import field
 from podling.model.errors import StatusError, bad_request, invalid
 from podling.model.rules.resources import volume_containers
 from podling.model.time import TimeError, settled
-from podling.model.types.container import Container, EphemeralContainerCommon
+from podling.model.types.container import EphemeralContainerCommon
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
 from podling.streaming.driver import Connect, keep_alive
@@ -36,7 +36,6 @@ _KUBELET_STREAMS = {"stdin": "input", "stdout": "output", "stderr": "error", "tt
 _LOG_FLAGS = ("follow", "previous", "timestamps")
 _LOG_NUMBERS = {"tailLines": 0, "limitBytes": 1, "sinceSeconds": 1}
 """The smallest value allowed for each, in the order in which they are judged."""
-_LOG_STREAMS = ("All", "Stderr", "Stdout")
 
 
 class Kubelets:
@@ -133,16 +132,11 @@ def chosen_container(pod: Pod, name: str) -> str:
         return name
     if len(spec.containers) == 1:
         return spec.containers[0].name
-    message = f"a container name must be specified for pod {pod.metadata.name}"
-    if spec.containers:
-        message += f", choose one of: {_names(spec.containers)}"
-    if spec.containers and spec.init_containers:
-        message += f" or one of the init containers: {_names(spec.init_containers)}"
+    names = " ".join(
+        one.name for one in (*spec.init_containers, *spec.containers, *spec.ephemeral_containers)
+    )
+    message = f"a container name must be specified for pod {pod.metadata.name}, choose one of: [{names}]"
     raise bad_request(message)
-
-
-def _names(containers: Sequence[Container]) -> str:
-    return f"[{' '.join(container.name for container in containers)}]"
 
 
 def stream_parameters(pod: str, query: Query) -> Parameters:
@@ -167,7 +161,7 @@ def port_parameters(pod: str, query: Query) -> Parameters:
 def log_parameters(pod: str, query: Query) -> Parameters:
     """The query of a log. Raises StatusError 400 for a malformed number or time, 422 for contradictory
     options."""
-    since, stream = query.get("sinceTime", ("",))[0], query.get("stream", ("All",))[0]
+    since = query.get("sinceTime", ("",))[0]
     try:
         since = settled(since, "date-time") if since else ""
     except TimeError as error:
@@ -182,16 +176,13 @@ def log_parameters(pod: str, query: Query) -> Parameters:
         why = "at most one of `sinceTime` or `sinceSeconds` may be specified"
         faults["sinceSeconds"] = field.forbidden("[]", why)
     causes = [faults[name] for name in _LOG_NUMBERS if name in faults]
-    if stream not in _LOG_STREAMS:
-        causes.append(field.not_supported("stream", stream, _LOG_STREAMS))
-    elif stream != "All" and "tailLines" in numbers:
-        causes.append(field.forbidden("", "`tailLines` and specific `stream` are mutually exclusive for now"))
+    if "stream" in query:
+        # Behind a gate of Kubernetes that is off.
+        causes.append(field.forbidden("stream", "may not be specified"))
     if causes:
         raise invalid("PodLogOptions", pod, causes)
     parameters = [(name, "true") for name in _LOG_FLAGS if flag(query, name)]
     parameters += [(name, str(asked)) for name, asked in numbers.items()]
     if since:
         parameters.append(("sinceTime", since))
-    if stream != "All":
-        parameters.append(("stream", stream))
     return parameters

@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, unquote_to_bytes
 import msgspec
 
 from podling.model.errors import bad_request
+from podling.model.integers import parse_int64
 from podling.model.remembered import LONGEST, remembered
 from podling.process.tls import ALWAYS, Lifetime
 
@@ -167,13 +168,10 @@ def is_true(value: str) -> bool:
 
 def number(text: str) -> int:
     """A whole number of 64 bits in a query. Raises StatusError 400."""
-    digits = text[1:] if text.startswith(("+", "-")) else text
-    if not (digits.isascii() and digits.isdecimal()):
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-    # What is longer Python might even refuse to read.
-    if len(digits) > LONGEST_NUMBER or not -(1 << 63) <= int(text) < 1 << 63:
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
-    return int(text)
+    try:
+        return parse_int64(text)
+    except ValueError as error:
+        raise bad_request(str(error)) from error
 
 
 def audit_id(headers: Mapping[str, str]) -> str:

@@ -23,6 +23,7 @@ from podling.apiserver.rules.field import required
 from podling.apiserver.verbs.members import put_in, until
 from podling.apiserver.verbs.scope import Scope
 from podling.model.errors import bad_request, forbidden, invalid
+from podling.model.integers import parse_uint16
 from podling.model.types.container import Capabilities, EphemeralContainer, SecurityContext
 from podling.model.types.pod import Pod
 
@@ -89,10 +90,18 @@ def connect_options(kind: str, query: Query, below: str) -> dict[str, Any]:
         if name in FLAGS:
             found[name] = flag(query, name)
         elif name == "ports":
-            found[name] = [int(port) for port in ",".join(values).split(",") if port.isdecimal()]
+            found[name] = [_port(port) for port in ",".join(values).split(",")]
         elif name in OPTIONS:
             found[name] = values if name == "command" else values[0]
     return {name: value for name, value in found.items() if value}
+
+
+def _port(text: str) -> int:
+    """Raises StatusError 400."""
+    try:
+        return parse_uint16(text)
+    except ValueError as error:
+        raise bad_request(f"cannot convert to []int32: {error}") from error
 
 
 def as_query(options: Mapping[str, Any]) -> dict[str, Sequence[str]]:

@@ -26,7 +26,6 @@ from podling.model.types.container import Container
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.node import DaemonEndpoint, Node, NodeAddress, NodeDaemonEndpoints, NodeStatus
 from podling.model.types.pod import Pod, PodSpec
-from podling.model.types.service import Endpoints, Service
 from podling.streaming.driver import Factory, connect_within
 from podling.streaming.session import Session
 from podling.streaming.spdy.connection import SpdyWire
@@ -80,8 +79,8 @@ class Kubelet:
         address = NodeAddress(type="InternalIP", address="127.0.0.1")
         return Node(status=NodeStatus(addresses=[address], daemon_endpoints=endpoint))
 
-    def endpoints(self, namespace: str, name: str) -> Endpoints:
-        raise StatusError(404, "NotFound", "endpoints not found")
+    def find(self, type: type[Any], namespace: str, name: str) -> Any:
+        return self.node(name) if type is Node else None
 
 
 @pytest.fixture
@@ -110,7 +109,7 @@ def proxy(request: pytest.FixtureRequest, kubelet: Kubelet, kubelets: Kubelets) 
     with ExitStack() as joined:
         if request.param == "within":
             joined.enter_context(kubelets.join("127.0.0.1", kubelet.port, kubelet.connect))
-        yield KubeletProxy(kubelet.node, kubelet.endpoints, kubelets)
+        yield KubeletProxy(kubelet.find, kubelets)
 
 
 def asked(subresource: str, query: str = "", **headers: str) -> RequestContext:
@@ -144,7 +143,7 @@ async def test_a_kubelet_of_this_process_is_reached_directly_while_it_serves(
         return web.Response(text="here")
 
     kubelet.handler = log
-    proxy = KubeletProxy(kubelet.node, kubelet.endpoints, kubelets)
+    proxy = KubeletProxy(kubelet.find, kubelets)
     encrypted = []
     with kubelets.join("127.0.0.1", kubelet.port, kubelet.connect):
         for context, obj in ((asked("log"), POD), (proxied("nodes", "n/proxy/x"), kubelet.node("n"))):
@@ -157,7 +156,7 @@ async def test_a_kubelet_of_this_process_is_reached_directly_while_it_serves(
 async def test_a_node_at_another_address_is_no_kubelet_of_this_process(
     kubelet: Kubelet, kubelets: Kubelets
 ) -> None:
-    proxy = KubeletProxy(kubelet.node, kubelet.endpoints, kubelets)
+    proxy = KubeletProxy(kubelet.find, kubelets)
     elsewhere = kubelets.join("127.0.0.2", kubelet.port, kubelet.connect)
     with elsewhere, pytest.raises(StatusError, match="nothing to say"):
         await proxy(asked("log"), POD)
@@ -293,13 +292,6 @@ async def test_nobody_to_pass_it_on_to_is_said(kubelet: Kubelet, proxy: KubeletP
     with pytest.raises(StatusError, match=r"error trying to reach service: .*127.0.0.1:1") as error:
         await proxy(proxied("nodes", "n/proxy/metrics"), kubelet.node("n"))
     assert (error.value.code, error.value.reason) == (503, "ServiceUnavailable")
-
-
-async def test_a_service_without_endpoints_is_unavailable(proxy: KubeletProxy) -> None:
-    service = Service(metadata=ObjectMeta(name="web", namespace="ns"))
-    with pytest.raises(StatusError, match='no endpoints available for service "web"') as error:
-        await proxy(proxied("namespaces/ns/services", "web/proxy/"), service)
-    assert error.value.code == 503
 
 
 async def test_a_kubelet_that_is_gone_is_said(kubelet: Kubelet, proxy: KubeletProxy) -> None:

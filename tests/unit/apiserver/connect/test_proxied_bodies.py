@@ -7,6 +7,7 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 import aiohttp
 import pytest
@@ -20,7 +21,6 @@ from podling.apiserver.request.request import Request, request_info
 from podling.apiserver.request.response import Response, failure
 from podling.model.errors import StatusError
 from podling.model.types.node import DaemonEndpoint, Node, NodeAddress, NodeDaemonEndpoints, NodeStatus
-from podling.model.types.service import Endpoints
 from podling.streaming.driver import Factory, connect_within
 
 PIECE = bytes(64 * 1024)
@@ -37,8 +37,8 @@ NODE = Node(
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
-def no_endpoints(namespace: str, name: str) -> Endpoints:
-    raise StatusError(404, "NotFound", "endpoints not found")
+def find_node(type: type[Any], namespace: str, name: str) -> Any:
+    return NODE if type is Node else None
 
 
 @asynccontextmanager
@@ -50,7 +50,7 @@ async def proxied_to(target: Handler) -> AsyncIterator[str]:
         return await connect_within(kubelet, client)
 
     kubelets = Kubelets(ssl.create_default_context)
-    proxy = KubeletProxy(lambda name: NODE, no_endpoints, kubelets)
+    proxy = KubeletProxy(find_node, kubelets)
 
     async def handle(request: Request) -> Response:
         info = request_info(request.method, request.path, {})

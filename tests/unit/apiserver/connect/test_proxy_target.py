@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from podling.apiserver.connect.http import (
@@ -13,13 +15,15 @@ from podling.apiserver.connect.http import (
     pod_target,
     service_target,
 )
+from podling.apiserver.request.context import Find
 from podling.apiserver.request.request import request_info
 from podling.model.errors import StatusError
 from podling.model.types.container import Container, ContainerPort
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.node import DaemonEndpoint, Node, NodeAddress, NodeDaemonEndpoints, NodeStatus
 from podling.model.types.pod import Pod, PodSpec
-from podling.model.types.pod_status import PodStatus
+from podling.model.types.pod_status import PodIP, PodStatus
+from podling.model.types.references import ObjectReference
 from podling.model.types.service import (
     EndpointAddress,
     EndpointPort,
@@ -124,10 +128,11 @@ def test_a_pods_port_is_a_number(port: str) -> None:
 
 
 WEB = Service(
-    metadata=ObjectMeta(name="web"),
+    metadata=ObjectMeta(name="web", namespace="ns"),
     spec=ServiceSpec(ports=[ServicePort(name="http", port=80), ServicePort(name="admin", port=9000)]),
 )
-ADDRESS = [EndpointAddress(ip="10.88.0.5")]
+IP = "10.88.0.5"
+ADDRESS = [EndpointAddress(ip=IP, target_ref=ObjectReference(kind="Pod", namespace="ns", name="p"))]
 BOTH = Endpoints(
     subsets=[
         EndpointSubset(
@@ -137,7 +142,18 @@ BOTH = Endpoints(
         )
     ]
 )
-ONE = Endpoints(subsets=[EndpointSubset(addresses=ADDRESS, ports=[EndpointPort(name="http", port=8080)])])
+ONE = Endpoints(subsets=[EndpointSubset(addresses=ADDRESS, ports=[EndpointPort(port=8080)])])
+
+
+def beside(endpoints: Endpoints | None, *addresses: str) -> Find:
+    """What is found: these endpoints of a service, and a pod with these addresses."""
+    pod = Pod(status=PodStatus(pod_ips=[PodIP(ip=one) for one in addresses]))
+    found: dict[tuple[Any, str], Any] = {(Endpoints, "web"): endpoints, (Pod, "p"): pod}
+
+    def find(type: type[Any], namespace: str, name: str) -> Any:
+        return found.get((type, name)) if namespace == "ns" else None
+
+    return find
 
 
 @pytest.mark.parametrize(
@@ -151,18 +167,46 @@ ONE = Endpoints(subsets=[EndpointSubset(addresses=ADDRESS, ports=[EndpointPort(n
     ],
 )
 def test_a_service_is_one_of_its_ready_endpoints(name: str, endpoints: Endpoints, target: Target) -> None:
-    assert service_target(parse_proxy_name(name, "service"), WEB, endpoints) == target
+    assert service_target(name, WEB, beside(endpoints, "10.88.0.4", IP)) == target
 
 
 @pytest.mark.parametrize(
     ("name", "endpoints", "message"),
     [
         ("web:http", Endpoints(), 'no endpoints available for service "web"'),
-        ("web:other", BOTH, 'no endpoints available for service "web"'),
+        ("web:other", BOTH, 'no endpoints available for service "web:other"'),
         ("web:81", BOTH, 'no service port 81 found for service "web"'),
     ],
 )
 def test_a_service_that_has_none(name: str, endpoints: Endpoints, message: str) -> None:
     with pytest.raises(StatusError, match=message) as error:
-        service_target(parse_proxy_name(name, "service"), WEB, endpoints)
+        service_target(name, WEB, beside(endpoints, IP))
     assert error.value.code == 503
+
+
+@pytest.mark.parametrize(
+    ("of", "addresses"),
+    [
+        (None, [IP]),
+        (ObjectReference(kind="Pod", namespace="other", name="p"), [IP]),
+        (ObjectReference(kind="Pod", name="p"), [IP]),
+        (ObjectReference(kind="Pod", namespace="ns", name="other"), [IP]),
+        (ObjectReference(kind="Pod", namespace="ns", name="p"), ["10.88.0.6"]),
+        (ObjectReference(kind="Pod", namespace="ns", name="p"), []),
+    ],
+)
+def test_what_is_no_pod_of_the_namespace_is_not_asked(
+    of: ObjectReference | None, addresses: list[str]
+) -> None:
+    """Else whoever may write endpoints reaches whatever the server does."""
+    subset = EndpointSubset(
+        addresses=[EndpointAddress(ip=IP, target_ref=of)], ports=[EndpointPort(name="http", port=8080)]
+    )
+    with pytest.raises(StatusError, match="no endpoints available"):
+        service_target("web:http", WEB, beside(Endpoints(subsets=[subset]), *addresses))
+
+
+def test_a_service_whose_endpoints_nobody_made() -> None:
+    with pytest.raises(StatusError, match='services "web" not found') as error:
+        service_target("web", WEB, beside(None))
+    assert error.value.code == 404
