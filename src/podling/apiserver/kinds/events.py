@@ -162,7 +162,8 @@ class Events(Kind[Event]):
         return faults or metadata.validate_written(obj.metadata, standard=False)
 
     def row(self, obj: Event, now: datetime) -> list[Any]:
-        last = obj.series.last_observed_time if obj.series else obj.last_timestamp or obj.event_time
+        first = obj.first_timestamp or obj.event_time
+        last = obj.series.last_observed_time if obj.series else obj.last_timestamp or first
         count = obj.series.count if obj.series else obj.count or 1
         source = (
             obj.source.component or obj.reporting_component,
@@ -176,7 +177,7 @@ class Events(Kind[Event]):
             obj.involved_object.field_path,
             ", ".join(part for part in source if part),
             obj.message.strip(),
-            age(obj.first_timestamp or obj.event_time, now),
+            age(first, now),
             count,
             obj.metadata.name,
         ]

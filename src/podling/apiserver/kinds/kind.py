@@ -65,6 +65,10 @@ class Part(Generic[T]):
         """All changes from `old` to `new` that are not allowed, metadata included."""
         return metadata.validate_update(new.metadata, old.metadata)
 
+    def warnings(self, obj: T) -> Iterable[str]:
+        """Warning headers for an object that was written through this subresource."""
+        return ()
+
 
 def keep_metadata(new: ObjectMeta, old: ObjectMeta) -> None:
     """Put back the metadata that its writers decide: a subresource does not write it."""
@@ -81,15 +85,16 @@ class Status(Part[Any]):
         self,
         validate: Callable[[Any, Any], Iterable[Cause]] = lambda new, old: (),
         *,
+        warn: Callable[[Any], Iterable[str]] = lambda obj: (),
         keeps_labels: bool = False,
         keeps_metadata: bool = False,
         keeps_unset: bool = True,
         has_tables: bool = True,
     ) -> None:
-        """`validate`: the faults of a new status beside the old object. `keeps_labels`: whether labels, too,
-        stay as they are; `keeps_metadata`: whether all metadata does that a writer decides, and `keeps_unset`
-        what nobody does."""
-        self._validate = validate
+        """`validate`: the faults of a new status beside the old object. `warn`: what its writer is warned of.
+        `keeps_labels`: whether labels, too, stay as they are; `keeps_metadata`: whether all metadata does
+        that a writer decides, and `keeps_unset` what nobody does."""
+        self._validate, self._warn = validate, warn
         self.has_tables = has_tables
         unset = UNSET_METADATA if keeps_unset else ()
         self._kept = (*WRITERS_METADATA, *unset) if keeps_metadata else ("labels",) if keeps_labels else ()
@@ -103,6 +108,9 @@ class Status(Part[Any]):
 
     def validate_update(self, new: Any, old: Any) -> list[Cause]:
         return [*metadata.validate_update(new.metadata, old.metadata), *self._validate(new, old)]
+
+    def warnings(self, obj: Any) -> Iterable[str]:
+        return self._warn(obj)
 
 
 class Posted(Generic[T]):
@@ -134,6 +142,8 @@ class Answer(Posted[T], Generic[T]):
 
     misnamed: ClassVar[str]
     """The fault of a body with a name that is not the object's."""
+    replaced: ClassVar[str]
+    """Why a body is refused whose uid, the first of two, is not the object's."""
 
     def default(self, body: Any) -> None:
         """Fill in what the body leaves out."""
@@ -163,8 +173,13 @@ class Projection(Posted[T], Generic[T]):
         """Change `obj` to what the body, which is valid, says."""
         raise NotImplementedError
 
-    def configured(self, body: Any) -> dict[str, Any]:
-        """The fields of the object, as data, that a body which is applied is about."""
+    def configured(self, body: Any, sent: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of the object, as data, that a body which is applied is about. `sent`: the body as data,
+        without what it leaves out."""
+        raise NotImplementedError
+
+    def applied(self, body: Any, obj: T) -> Any:
+        """A body that was applied, with what it leaves out as it is in `obj`, which came of it."""
         raise NotImplementedError
 
     def validate(self, body: Any) -> list[Cause]:
@@ -224,6 +239,10 @@ class Kept(Generic[T]):
     def of(self, obj: T) -> list[KubeObject]:
         raise NotImplementedError
 
+    def going(self, obj: T) -> list[KubeObject]:
+        """Objects that somebody else makes, but that go when the object does."""
+        return []
+
     def node_ports(self, obj: T) -> set[int]:
         """Ports of the nodes that belong to the object as long as it has them."""
         return set()
@@ -262,8 +281,6 @@ class Kind(Generic[T]):
     """What everybody who creates one is warned of: that nothing of podling acts on it."""
     has_generation: ClassVar[bool] = False
     """metadata.generation counts changes of anything but metadata and status."""
-    counts_empty: ClassVar[bool] = False
-    """The generation counts it, too, when a spec is sent with lists that are empty and not left out."""
     begins_at_one: ClassVar[bool] = True
     """A generation that is counted is 1 at first; otherwise it is what the writer says."""
     standard_finalizers: ClassVar[bool] = True
@@ -272,6 +289,8 @@ class Kind(Generic[T]):
     """Whether a name is made of generateName by random letters behind it."""
     judges_prefix_again: ClassVar[bool] = True
     """Whether generateName is validated at an update, too; of some kinds Kubernetes does not."""
+    warns_of_changes: ClassVar[bool] = False
+    """Who updates it is warned only if the generation counts the update."""
     tells_changes_first: ClassVar[bool] = False
     """What may not change comes before the faults that the updated object has by itself."""
     cached: ClassVar[bool] = True
@@ -320,6 +339,10 @@ class Kind(Generic[T]):
         """All faults of a new object."""
         return self.validate(obj)
 
+    def counts(self, obj: T) -> bool:
+        """Whether the generation counts how the object was sent, whatever has changed."""
+        return False
+
     def validate_changed(self, new: T, old: T) -> list[Cause]:
         """As `validate`, for an updated object; may skip parts that are the same in `old`."""
         return self.validate(new)
@@ -337,8 +360,9 @@ class Kind(Generic[T]):
         return [*self.warnings(obj), self.unattended] if self.unattended else self.warnings(obj)
 
     def update_warnings(self, obj: T, old: T) -> list[str]:
-        """Warning headers for an updated object: by default the same as for a created one."""
-        return self.warnings(obj)
+        """Warning headers for an updated object."""
+        is_same = self.warns_of_changes and obj.metadata.generation == old.metadata.generation
+        return [] if is_same else self.warnings(obj)
 
     def row_order(self, obj: T) -> Any:
         """What the rows of a list are sorted by; where all say the same they come as the list does."""
@@ -347,6 +371,10 @@ class Kind(Generic[T]):
     def row(self, obj: T, now: datetime) -> list[Any]:
         """The table cells of `obj`, one for each of `columns`, as JSON values."""
         return [obj.metadata.name, obj.metadata.creation_timestamp]
+
+    def row_conditions(self, obj: T) -> Sequence[Mapping[str, str]]:
+        """The conditions of the row."""
+        return ()
 
     def graceful_delete(self, obj: T, options: DeleteOptions, now: datetime) -> bool:
         """Begin the deletion of `obj`: True if it was marked and stays for now, False if it can be removed at

@@ -230,7 +230,7 @@ class Nodes(Kind[Node]):
             _address(obj, "InternalIP"),
             _address(obj, "ExternalIP"),
             info.os_image or "<unknown>",
-            info.kernel_version or "<unknown>",
+            (info.kernel_version or "<unknown>") + (f" ({info.architecture})" if info.architecture else ""),
             info.container_runtime_version or "<unknown>",
         ]
 

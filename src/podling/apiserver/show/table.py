@@ -108,14 +108,17 @@ class Tables:
                 yield batch.replace(self._columns, _NO_COLUMNS)
 
     def _row(self, entry: Entry, revision: int, now: datetime, include: str) -> bytes:
-        cells = msgspec.json.encode(self._kind.row(entry.origin.object, now))
+        obj = entry.origin.object
+        row = b'{"cells":' + msgspec.json.encode(self._kind.row(obj, now))
+        if conditions := self._kind.row_conditions(obj):
+            row += b',"conditions":' + msgspec.json.encode(conditions)
         match include:
             case "None":
-                return b'{"cells":%b,"object":null}' % cells
+                return row + b',"object":null}'
             case "Object":
-                return b'{"cells":%b,"object":%b}' % (cells, entry.at(revision))
+                return b'%b,"object":%b}' % (row, entry.at(revision))
             case _:
-                return b'{"cells":%b,"object":%b}' % (cells, partial_metadata(entry, revision))
+                return b'%b,"object":%b}' % (row, partial_metadata(entry, revision))
 
 
 class TableFrames:

@@ -4,7 +4,7 @@ warnings and table are in the files beside this one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from podling.apiserver.kinds.pods.ephemeral import (
 )
 from podling.apiserver.kinds.pods.resize import Resize
 from podling.apiserver.kinds.pods.status import PodStatusPart, join_addresses
-from podling.apiserver.kinds.pods.table import COLUMNS, pod_row
+from podling.apiserver.kinds.pods.table import COLUMNS, ENDED, pod_row
 from podling.apiserver.kinds.pods.update import (
     adopt_app_armor_annotations,
     drop_alpha_fields,
@@ -39,7 +39,7 @@ from podling.model.errors import Cause
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.rules.defaults import default_pod, default_pod_spec
 from podling.model.rules.resources import qos_class
-from podling.model.rules.status import is_terminal
+from podling.model.rules.status import is_mirror, is_terminal
 from podling.model.scheme import resource_of
 from podling.model.time import parse_time, rfc3339
 from podling.model.types.meta import DeleteOptions, ObjectMeta
@@ -79,6 +79,9 @@ class PodTemplates(Kind[PodTemplate]):
 
     def warnings(self, obj: PodTemplate) -> list[str]:
         return template_warnings(obj.template, "template")
+
+    def update_warnings(self, obj: PodTemplate, old: PodTemplate) -> list[str]:
+        return self.warnings(obj) if obj.template != old.template else []
 
     def row(self, obj: PodTemplate, now: datetime) -> list[Any]:
         containers = obj.template.spec.containers
@@ -152,7 +155,8 @@ class Pods(Kind[Pod]):
     def validate_changed(self, new: Pod, old: Pod) -> list[Cause]:
         """An unchanged spec is not validated again: it was valid under the rules and gates of its time, and
         must not keep a label from being changed."""
-        return validate_around_spec(new) if new.spec == old.spec else self.validate(new)
+        is_judged = new.spec == old.spec and is_mirror(new) == is_mirror(old)
+        return validate_around_spec(new) if is_judged else self.validate(new)
 
     def validate_update(self, new: Pod, old: Pod) -> list[Cause]:
         return validate_pod_update(new, old)
@@ -167,6 +171,9 @@ class Pods(Kind[Pod]):
     def row(self, obj: Pod, now: datetime) -> list[Any]:
         return pod_row(obj, now)
 
+    def row_conditions(self, obj: Pod) -> Sequence[Mapping[str, str]]:
+        return ENDED.get(obj.status.phase, ())
+
     def graceful_delete(self, obj: Pod, options: DeleteOptions, now: datetime) -> bool:
         """A pod on a node gets its grace period, which a later deletion may only shorten."""
         asked = options.grace_period_seconds
@@ -177,7 +184,7 @@ class Pods(Kind[Pod]):
         if not obj.spec.node_name or is_terminal(obj):
             # It runs nowhere.
             grace = 0
-        obj.metadata.deletion_timestamp = rfc3339(now + timedelta(seconds=grace))
+        obj.metadata.deletion_timestamp = rfc3339(_later(now, grace))
         obj.metadata.deletion_grace_period_seconds = grace
         return grace > 0
 
@@ -202,12 +209,18 @@ def _subresources(gates: Gates) -> Iterator[Subresource]:
         yield Resize(gates)
 
 
+def _later(when: datetime, seconds: int) -> datetime:
+    """What goes beyond 64 bits of nanoseconds wraps around, as in Kubernetes."""
+    nanos = (seconds * 10**9 + (1 << 63)) % (1 << 64) - (1 << 63)
+    return when + timedelta(microseconds=nanos // 1000)
+
+
 def _hasten(meta: ObjectMeta, asked: int | None) -> bool:
     """Shorten the grace period of a pod being deleted. True if it still has to be waited for."""
     standing = meta.deletion_grace_period_seconds
     if standing is None or asked is None or asked >= standing:
         return standing is not None
-    ends = parse_time(meta.deletion_timestamp) + timedelta(seconds=asked - standing)
-    meta.deletion_timestamp = rfc3339(ends)
+    begun = _later(parse_time(meta.deletion_timestamp), -standing)
+    meta.deletion_timestamp = rfc3339(_later(begun, asked))
     meta.deletion_grace_period_seconds = max(asked, 0)
     return asked > 0

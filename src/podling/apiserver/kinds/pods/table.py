@@ -7,6 +7,7 @@ containers count. Sidecars that have started count like containers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -31,6 +32,15 @@ COLUMNS = (
     Column("Nominated Node", description="Node where room is being made for the pod.", priority=1),
     Column("Readiness Gates", description="Readiness gates that are met, of all.", priority=1),
 )
+
+ENDED: Mapping[str, tuple[Mapping[str, str]]] = {
+    phase: ({"type": "Completed", "status": "True", "reason": phase, "message": message},)
+    for phase, message in (
+        ("Succeeded", "The pod has completed successfully."),
+        ("Failed", "The pod failed."),
+    )
+}
+"""Phase → conditions of the row."""
 
 
 class Tally(NamedTuple):
