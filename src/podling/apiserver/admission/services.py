@@ -29,15 +29,23 @@ from podling.apiserver.rules.service.addresses import (
     wants_node_ports,
 )
 from podling.apiserver.rules.service.defaults import carry_over
-from podling.apiserver.rules.service.ranges import ALLOCATED, PORT_ALLOCATED, Range, address_fault, range_of
-from podling.model.errors import Cause, StatusError, internal, invalid
+from podling.apiserver.rules.service.ranges import (
+    ALLOCATED,
+    PORT_ALLOCATED,
+    Range,
+    address_fault,
+    not_allocated,
+    range_of,
+)
+from podling.model.errors import Cause, StatusError, invalid
 from podling.model.rules.addresses import family, is_in_use
 from podling.model.types.networking import IPAddress, ServiceCIDR
-from podling.model.types.service import Service
+from podling.model.types.service import Service, ServiceSpec
 
 NODE_PORTS = range(30000, 32768)
 REMEMBERED = 256
 FULL = "range is full"
+NODE_PORT = "nodePort"
 
 
 TakenPorts = Callable[[], Awaitable[set[int]]]
@@ -80,34 +88,38 @@ class ServiceAddresses:
             carry_over(new, old)
         if faults := settle_families(spec, None if old is None else old.spec, self._families):
             raise invalid("Service", new.metadata.name, faults)
-        if needs_cluster_ip(spec) and not is_headless(spec):
+        if needs_cluster_ip(spec):
             self._give_addresses(new, old, dry_run=attributes.dry_run)
         if not needs_node_ports(spec):
             return
-        others = (one for one in self._objects.all(Service) if one.metadata.uid != new.metadata.uid)
-        taken = {number for one in others for number in node_ports(one.spec)}
+        taken = {number for one in self._objects.all(Service) for number in node_ports(one.spec)}
         # A server beside this one may have given a port to a service that is yet to come.
-        taken |= await self._taken_ports() - (set() if old is None else {*node_ports(old.spec)})
-        self._give_ports(new, old, taken)
+        ports = _Ports(taken | await self._taken_ports(), self._last_ports, dry_run=attributes.dry_run)
+        if old is None:
+            _give_ports(new, ports)
+        else:
+            _change_ports(new, old, ports)
         if needs_health_check(spec) and (old is None or not needs_health_check(old.spec)):
-            taken |= {port.node_port for port in spec.ports}
-            number = spec.health_check_node_port
-            if not number:
-                spec.health_check_node_port = self._free_port(taken)
-            elif (why := _port_fault(number, taken)) is not None:
-                raise internal(f"failed to allocate requested HealthCheck NodePort {number}: {why}")
+            _give_health_check(spec, ports)
 
     def _give_addresses(self, service: Service, old: Service | None, *, dry_run: bool) -> None:
-        """One of each family; those that the service has stay."""
+        """One of each family to a service that had none; to another only the second, when it comes to have a
+        second family."""
         spec = service.spec
-        held = [] if old is None or old.spec.type == EXTERNAL else old.spec.cluster_ips
-        asked = list(spec.cluster_ips) or [spec.cluster_ip]
-        spec.cluster_ips = asked + [""] * (len(spec.ip_families) - len(asked))
-        given = [
-            address if i < len(held) else self._give_address(service, wanted, address, dry_run=dry_run)
-            for i, (wanted, address) in enumerate(zip(spec.ip_families, spec.cluster_ips, strict=True))
-        ]
-        spec.cluster_ip, spec.cluster_ips = given[0], given
+        if old is None or old.spec.type == EXTERNAL:
+            if is_headless(spec):
+                return
+            asked = list(spec.cluster_ips) or [spec.cluster_ip]
+            spec.cluster_ips = asked + [""] * (len(spec.ip_families) - len(asked))
+            spec.cluster_ips = [
+                self._give_address(service, wanted, address, dry_run=dry_run)
+                for wanted, address in zip(spec.ip_families, spec.cluster_ips, strict=True)
+            ]
+            spec.cluster_ip = spec.cluster_ips[0]
+        elif not is_headless(old.spec) and (len(old.spec.ip_families), len(spec.ip_families)) == (1, 2):
+            wanted, address = spec.ip_families[1], next(iter(spec.cluster_ips[1:]), "")
+            second = self._give_address(service, wanted, address, dry_run=dry_run)
+            spec.cluster_ips = [*spec.cluster_ips[:1], second]
 
     def _give_address(self, service: Service, wanted: str, asked: str, *, dry_run: bool) -> str:
         """`asked`, or one that is chosen of the family that is `wanted`."""
@@ -138,7 +150,7 @@ class ServiceAddresses:
         )
         chosen = next((one for one in free if one not in self._last_addresses), "") or next(before, "")
         if not chosen:
-            raise internal(f'failed to allocate a serviceIP for Service "{name}": {FULL}')
+            raise not_allocated(f'failed to allocate a serviceIP for Service "{name}": {FULL}')
         self._last_addresses.append(chosen)
         return chosen
 
@@ -149,60 +161,102 @@ class ServiceAddresses:
         """Why an address that somebody has chosen cannot be given. Whether it is taken is not asked in a dry
         run, as in Kubernetes."""
         meant = ipaddress.ip_address(address)
+        is_within = any(one.has(meant) for one in ranges)
         if dry_run:
-            if any(meant in ipaddress.ip_network(one.cidr) for one in ranges):
-                return ""
             valid = f"The range of valid IPs is {ranges[0].cidr}"
-            return f"the provided IP ({address}) is not in the valid range. {valid}"
-        if not any(one.has(meant) for one in ranges):
+            fault = f"the provided IP ({address}) is not in the valid range. {valid}"
+            return "" if is_within else fault
+        if not is_within:
             return "the provided network does not match the current range"
         return ALLOCATED if self._is_taken(address) else ""
 
-    def _give_ports(self, service: Service, old: Service | None, taken: set[int]) -> None:
-        """Give node ports. One that is asked for by number is given even if `allocateLoadBalancerNodePorts`
-        is false."""
-        spec, held = service.spec, set() if old is None else set(node_ports(old.spec))
-        chosen: dict[int, int] = {}
-        if old is None:
-            # Ports of one number and different protocols share their node port.
-            chosen = {port.port: port.node_port for port in reversed(spec.ports) if port.node_port}
-        given: set[tuple[str, int]] = set()
-        owners: dict[int, int] = {}
-        for i, port in enumerate(spec.ports):
-            if not port.node_port and not wants_node_ports(spec):
-                continue
-            port.node_port = port.node_port or chosen.get(port.port, 0)
-            if not port.node_port:
-                port.node_port = self._free_port(taken)
-            elif port.node_port not in held and (why := _port_fault(port.node_port, taken)) is not None:
-                raise _invalid(service, invalid_field(f"spec.ports[{i}].nodePort", port.node_port, why))
-            if old is None:
-                chosen[port.port] = port.node_port
-                if owners.setdefault(port.node_port, port.port) != port.port:
-                    path = f"spec.ports[{i}].nodePort"
-                    raise _invalid(service, invalid_field(path, port.node_port, PORT_ALLOCATED))
-            if (port.protocol, port.node_port) in given:
-                raise StatusError(500, "", f"duplicate nodePort: {{{port.protocol} {port.node_port}}}")
-            given.add((port.protocol, port.node_port))
-            held.add(port.node_port)
 
-    def _free_port(self, taken: set[int]) -> int:
+class _Ports:
+    """The node ports of one request. In a dry run none is chosen by chance, and one that somebody has chosen
+    may be out of the range, as in Kubernetes."""
+
+    def __init__(self, taken: set[int], last: deque[int], *, dry_run: bool) -> None:
+        """`last`: those that were given out last, by any request, to which this one adds."""
+        self._taken, self._last, self._dry_run = taken, last, dry_run
+        self._given: set[int] = set()
+
+    def take(self, number: int) -> str | None:
+        """Why it cannot be had."""
+        if not self._dry_run and number not in NODE_PORTS:
+            valid = f"{NODE_PORTS[0]}-{NODE_PORTS[-1]}"
+            return f"provided port is not in the valid range. The range of valid ports is {valid}"
+        if number in self._taken or number in self._given:
+            return PORT_ALLOCATED
+        self._given.add(number)
+        return None
+
+    def any(self, what: str) -> int:
         """One that is free, at random. Raises StatusError 500 if none is left."""
-        offset = random.randrange(len(NODE_PORTS))
+        number = max(self._given, default=NODE_PORTS.stop) + 1 if self._dry_run else self._free(what)
+        self._given.add(number)
+        return number
+
+    def _free(self, what: str) -> int:
+        taken, offset = self._taken | self._given, random.randrange(len(NODE_PORTS))
         # When all that is left was just given out, giving one again is better than refusing.
-        for excluded in (taken | set(self._last_ports), taken):
+        for excluded in (taken | set(self._last), taken):
             for number in chain(NODE_PORTS[offset:], NODE_PORTS[:offset]):
                 if number not in excluded:
-                    self._last_ports.append(number)
+                    self._last.append(number)
                     return number
-        raise internal(f"failed to allocate a nodePort: {FULL}")
+        raise not_allocated(f"failed to allocate a {what}: {FULL}")
 
 
-def _port_fault(number: int, taken: set[int]) -> str | None:
-    if number not in NODE_PORTS:
-        valid = f"{NODE_PORTS[0]}-{NODE_PORTS[-1]}"
-        return f"provided port is not in the valid range. The range of valid ports is {valid}"
-    return PORT_ALLOCATED if number in taken else None
+def _give_ports(service: Service, ports: _Ports) -> None:
+    """Those of a new service. Ports of one number and different protocols share theirs. One that is asked for
+    by number is given even if `allocateLoadBalancerNodePorts` is false."""
+    spec = service.spec
+    asked = {port.port: port.node_port for port in reversed(spec.ports) if port.node_port}
+    given: dict[int, int] = {}
+    for i, port in enumerate(spec.ports):
+        if not port.node_port and not wants_node_ports(spec):
+            continue
+        if port.port in given:
+            port.node_port = port.node_port or given[port.port]
+            if port.node_port != given[port.port]:
+                _take(service, i, port.node_port, ports)
+        elif number := asked.get(port.port):
+            _take(service, i, number, ports)
+            port.node_port = given[port.port] = number
+        else:
+            port.node_port = given[port.port] = ports.any(NODE_PORT)
+
+
+def _change_ports(service: Service, old: Service, ports: _Ports) -> None:
+    """Those that the service has are its own. Raises StatusError."""
+    spec, own = service.spec, {port.node_port for port in old.spec.ports}
+    given: set[tuple[str, int]] = set()
+    for i, port in enumerate(spec.ports):
+        if not port.node_port and not wants_node_ports(spec):
+            continue
+        if not port.node_port:
+            port.node_port = ports.any(NODE_PORT)
+        elif port.node_port not in own:
+            _take(service, i, port.node_port, ports)
+            own.add(port.node_port)
+        if (port.protocol, port.node_port) in given:
+            raise StatusError(500, "", f"duplicate nodePort: {{{port.protocol} {port.node_port}}}")
+        given.add((port.protocol, port.node_port))
+
+
+def _take(service: Service, index: int, number: int, ports: _Ports) -> None:
+    """Raises StatusError 422."""
+    if (why := ports.take(number)) is not None:
+        raise _invalid(service, invalid_field(f"spec.ports[{index}].nodePort", number, why))
+
+
+def _give_health_check(spec: ServiceSpec, ports: _Ports) -> None:
+    """Raises StatusError 500."""
+    number = spec.health_check_node_port
+    if not number:
+        spec.health_check_node_port = ports.any("HealthCheck NodePort 0")
+    elif (why := ports.take(number)) is not None:
+        raise not_allocated(f"failed to allocate requested HealthCheck NodePort {number}: {why}")
 
 
 def _invalid(service: Service, fault: Cause) -> StatusError:

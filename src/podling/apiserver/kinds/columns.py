@@ -9,6 +9,8 @@ from operator import itemgetter
 from podling.apiserver.kinds.kind import Column
 from podling.model.time import human_duration, parse_time
 from podling.model.types.meta import LabelSelector
+from podling.model.types.networking import IngressLoadBalancerIngress
+from podling.model.types.service import LoadBalancerIngress
 
 NONE = "<none>"
 UNSET = "<unset>"
@@ -38,6 +40,11 @@ def joined(items: Iterable[str], separator: str = ",") -> str:
 def labels_text(labels: dict[str, str]) -> str:
     """Labels as a selector: `a=b,c=d`."""
     return joined(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def addresses_text(ingresses: Iterable[LoadBalancerIngress | IngressLoadBalancerIngress]) -> str:
+    """Where something is reached, each once, sorted."""
+    return ",".join(sorted({ingress.ip or ingress.hostname for ingress in ingresses} - {""}))
 
 
 def selector_text(selector: LabelSelector | None) -> str:

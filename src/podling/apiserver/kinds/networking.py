@@ -6,13 +6,14 @@ ingresses.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from podling.apiserver.kinds.columns import AGE, NAME, NONE, age, selector_text
+from podling.apiserver.kinds.columns import AGE, NAME, NONE, addresses_text, age, selector_text
 from podling.apiserver.kinds.kind import Column, Controlled, Kind, Status
 from podling.apiserver.rules import metadata
-from podling.apiserver.rules.addresses import warn_of_cidr
+from podling.apiserver.rules.addresses import warn_of_cidr, warn_of_ips
 from podling.apiserver.rules.field import IMMUTABLE, invalid
 from podling.apiserver.rules.networking import (
     CLASS_ANNOTATION,
@@ -24,6 +25,7 @@ from podling.apiserver.rules.networking import (
     validate_network_policy_spec,
     validate_new_ingress,
 )
+from podling.model.codec.fields import Telling, told_empty
 from podling.model.errors import Cause
 from podling.model.scheme import resource_of
 from podling.model.types.networking import (
@@ -33,6 +35,7 @@ from podling.model.types.networking import (
     NetworkPolicy,
     NetworkPolicyEgressRule,
     NetworkPolicyIngressRule,
+    NetworkPolicySpec,
 )
 
 OLD_ANNOTATION = (
@@ -41,12 +44,17 @@ OLD_ANNOTATION = (
 MOST_HOSTS = 3
 
 
+def _warn_of_addresses(ingress: Ingress) -> Iterator[str]:
+    addresses = (one.ip for one in ingress.status.load_balancer.ingress)
+    yield from warn_of_ips(addresses, "status.loadBalancer.ingress")
+
+
 class Ingresses(Controlled[Ingress]):
     resource = resource_of(Ingress)
     unattended = (
         "podling has no ingress controller: nothing serves this one unless a controller of its class runs"
     )
-    subresources = {"status": Status(validate_ingress_status)}
+    subresources = {"status": Status(validate_ingress_status, warn=_warn_of_addresses)}
     columns = (
         NAME,
         Column("Class", description="The IngressClass, which says who serves it."),
@@ -63,7 +71,8 @@ class Ingresses(Controlled[Ingress]):
         return [*self.validate(obj), *validate_new_ingress(obj)]
 
     def create_warnings(self, obj: Ingress) -> list[str]:
-        old = [OLD_ANNOTATION] if CLASS_ANNOTATION in obj.metadata.annotations else []
+        is_old = obj.spec.ingress_class_name is None and CLASS_ANNOTATION in obj.metadata.annotations
+        old = [OLD_ANNOTATION] if is_old else []
         return [*old, *super().create_warnings(obj)]
 
     def row(self, obj: Ingress, now: datetime) -> list[Any]:
@@ -72,7 +81,7 @@ class Ingresses(Controlled[Ingress]):
             obj.metadata.name,
             NONE if class_name is None else class_name,
             _hosts(obj.spec.rules),
-            ",".join(one.ip or one.hostname for one in obj.status.load_balancer.ingress),
+            addresses_text(obj.status.load_balancer.ingress),
             "80, 443" if obj.spec.tls else "80",
             age(obj.metadata.creation_timestamp, now),
         ]
@@ -122,10 +131,21 @@ class IngressClasses(Kind[IngressClass]):
         return [obj.metadata.name, obj.spec.controller, shown, age(obj.metadata.creation_timestamp, now)]
 
 
+def _parts(spec: NetworkPolicySpec) -> Iterator[Telling]:
+    yield spec
+    yield from (*spec.ingress, *spec.egress)
+    peers = [
+        *(peer for rule in spec.ingress for peer in rule.from_),
+        *(peer for rule in spec.egress for peer in rule.to),
+    ]
+    yield from peers
+    yield from (peer.ip_block for peer in peers if peer.ip_block is not None)
+
+
 class NetworkPolicies(Kind[NetworkPolicy]):
     resource = resource_of(NetworkPolicy)
     judges_prefix_again = False
-    has_generation = counts_empty = True
+    has_generation = True
     unattended = (
         "podling has no network policies in this process: nothing enforces this one unless `podling network` "
         "or a network plugin does"
@@ -150,6 +170,10 @@ class NetworkPolicies(Kind[NetworkPolicy]):
                 port.protocol = "TCP" if port.protocol is None else port.protocol
         if not spec.policy_types:
             spec.policy_types = ["Ingress", "Egress"] if spec.egress else ["Ingress"]
+
+    def counts(self, obj: NetworkPolicy) -> bool:
+        # A list that is empty is another than one that is left out.
+        return any(map(told_empty, _parts(obj.spec)))
 
     def validate(self, obj: NetworkPolicy) -> list[Cause]:
         return [*metadata.validate(obj.metadata), *validate_network_policy_spec(obj.spec, "spec")]

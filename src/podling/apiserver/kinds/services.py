@@ -13,13 +13,23 @@ from typing import Any
 
 from msgspec import structs
 
-from podling.apiserver.kinds.columns import AGE, NAME, NONE, UNSET, age, joined, labels_text, or_none
+from podling.apiserver.kinds.columns import (
+    AGE,
+    NAME,
+    NONE,
+    UNSET,
+    addresses_text,
+    age,
+    joined,
+    labels_text,
+    or_none,
+)
 from podling.apiserver.kinds.kind import PROXY_VERBS, Column, Connect, Kept, Kind, Status, Subresource
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.addresses import (
     ip_faults,
+    ip_faults_exact,
     parsed,
-    parsed_loosely,
     unsuitable,
     validate_ip,
     warn_of_ip,
@@ -43,8 +53,9 @@ from podling.apiserver.rules.service.defaults import (
     drop_internal_policy,
     name_all_addresses,
     service_warnings,
+    status_warnings,
 )
-from podling.apiserver.rules.service.ranges import ALLOCATED, PORT_ALLOCATED, address_fault
+from podling.apiserver.rules.service.ranges import ALLOCATED, PORT_ALLOCATED, address_fault, not_allocated
 from podling.apiserver.rules.service.service import (
     validate_load_balancer_status,
     validate_service,
@@ -52,12 +63,12 @@ from podling.apiserver.rules.service.service import (
 )
 from podling.model import names
 from podling.model.enums import ENUMS
-from podling.model.errors import Cause, StatusError, internal
+from podling.model.errors import Cause, StatusError
 from podling.model.errors import invalid as invalid_object
 from podling.model.rules.addresses import address_of, cluster_ips
 from podling.model.scheme import resource_of
 from podling.model.types.discovery import Endpoint, EndpointHints, EndpointSlice, SlicePort
-from podling.model.types.meta import KubeObject
+from podling.model.types.meta import KubeObject, ObjectMeta
 from podling.model.types.service import EndpointAddress, EndpointSubset, Service
 from podling.model.types.service import Endpoints as EndpointsObject
 
@@ -73,6 +84,11 @@ class _Allocated(Kept[Service]):
     def of(self, obj: Service) -> list[KubeObject]:
         return [address_of(obj, address) for address in cluster_ips(obj)]
 
+    def going(self, obj: Service) -> list[KubeObject]:
+        # A service of the same name that is made next is not to have these.
+        meta = ObjectMeta(name=obj.metadata.name, namespace=obj.metadata.namespace)
+        return [EndpointsObject(metadata=meta)]
+
     def node_ports(self, obj: Service) -> set[int]:
         return set(node_ports(obj.spec))
 
@@ -83,7 +99,9 @@ class _Allocated(Kept[Service]):
         if name.isdigit():
             at = next((i for i, port in enumerate(obj.spec.ports) if port.node_port == int(name)), None)
             if at is None:
-                return internal(f"failed to allocate requested HealthCheck NodePort {name}: {PORT_ALLOCATED}")
+                return not_allocated(
+                    f"failed to allocate requested HealthCheck NodePort {name}: {PORT_ALLOCATED}"
+                )
             refused = invalid(f"spec.ports[{at}].nodePort", int(name), PORT_ALLOCATED)
             return invalid_object("Service", obj.metadata.name, [refused])
         fault = address_fault(obj.spec, name, ALLOCATED)
@@ -99,7 +117,7 @@ class Services(Kind[Service]):
     returns_deleted = True
     subresources: Mapping[str, Subresource] = {
         "proxy": Connect("proxy", "ServiceProxyOptions", PROXY_VERBS, has_path=True),
-        "status": Status(validate_load_balancer_status),
+        "status": Status(validate_load_balancer_status, warn=status_warnings),
     }
     columns = (
         NAME,
@@ -163,9 +181,9 @@ def _external(service: Service) -> str:
     spec = service.spec
     if spec.type == EXTERNAL:
         return or_none(spec.external_name)
-    balancers = [entry.ip or entry.hostname for entry in service.status.load_balancer.ingress]
     if spec.type == LOAD_BALANCER:
-        return ",".join([*balancers, *spec.external_ips]) or "<pending>"
+        balancers = addresses_text(service.status.load_balancer.ingress)
+        return ",".join(filter(None, [balancers, *spec.external_ips])) or "<pending>"
     return joined(spec.external_ips) if spec.external_ips else NONE
 
 
@@ -214,12 +232,14 @@ class EndpointSlices(Kind[EndpointSlice]):
         return causes
 
     def warnings(self, obj: EndpointSlice) -> list[str]:
-        if obj.address_type == "FQDN":
-            return ["spec.addressType: FQDN endpoints are deprecated"]
+        deprecated = ["spec.addressType: FQDN endpoints are deprecated"]
         return [
-            warning
-            for i, endpoint in enumerate(obj.endpoints)
-            for warning in warn_of_ips(endpoint.addresses, f"endpoints[{i}].addresses")
+            *(deprecated if obj.address_type == "FQDN" else ()),
+            *(
+                warning
+                for i, endpoint in enumerate(obj.endpoints)
+                for warning in warn_of_ips(endpoint.addresses, f"endpoints[{i}].addresses")
+            ),
         ]
 
     def row(self, obj: EndpointSlice, now: datetime) -> list[Any]:
@@ -259,12 +279,12 @@ def _validate_endpoint(endpoint: Endpoint, family: str, path: str) -> Iterator[C
         if family == "FQDN":
             yield from _validate_domain(address, where)
         elif family in FAMILIES:
-            meant = parsed(address)
-            faults = ip_faults(address)
+            meant, faults = parsed(address), ip_faults(address)
             if meant is not None and not faults:
-                if meant.version != int(family[-1]):
+                is_meant = meant.version == int(family[-1])
+                if not is_meant:
                     yield invalid(f"{path}.addresses", address, f"must be an {family} address")
-                faults = unsuitable(meant)
+                faults = (ip_faults_exact(address) if is_meant else []) or unsuitable(address)
             yield from all_invalid(where, address, faults)
     if endpoint.node_name is not None:
         faults = names.dns1123_subdomain(endpoint.node_name)
@@ -360,7 +380,7 @@ class Endpoints(Kind[EndpointsObject]):
         # Counted, not made: a subset has as many as its addresses times its ports.
         count = sum(len(subset.addresses) * max(len(subset.ports), 1) for subset in obj.subsets)
         more = f" + {count - SHOWN} more..." if count > SHOWN else ""
-        shown = joined(islice(_addresses(obj.subsets), SHOWN)) + more
+        shown = ",".join(islice(_addresses(obj.subsets), SHOWN)) + more if obj.subsets else NONE
         return [obj.metadata.name, shown, age(obj.metadata.creation_timestamp, now)]
 
 
@@ -402,6 +422,4 @@ def _validate_address(address: EndpointAddress, path: str) -> Iterator[Cause]:
     if address.node_name is not None:
         faults = names.dns1123_subdomain(address.node_name)
         yield from all_invalid(f"{path}.nodeName", address.node_name, faults)
-    meant = parsed_loosely(address.ip)
-    faults = ["must be a valid IP address"] if meant is None else unsuitable(meant)
-    yield from all_invalid(f"{path}.ip", address.ip, faults)
+    yield from all_invalid(f"{path}.ip", address.ip, unsuitable(address.ip))

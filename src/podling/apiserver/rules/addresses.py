@@ -125,16 +125,19 @@ def parsed_cidr_loosely(cidr: str) -> IPv4Network | IPv6Network | None:
     return ip_network((meant.packed, prefix), strict=False)
 
 
-def unsuitable(address: IPv4Address | IPv6Address) -> list[str]:
-    """Why an address cannot be that of an endpoint."""
+def unsuitable(address: str) -> list[str]:
+    """Why an address, which is read loosely, cannot be that of an endpoint."""
+    meant = parsed_loosely(address)
+    if meant is None:
+        return ["must be a valid IP address"]
     found = []
-    if address.is_unspecified:
+    if meant.is_unspecified:
         found.append(f"may not be unspecified ({address})")
-    if address.is_loopback:
+    if meant.is_loopback:
         found.append("may not be in the loopback range (127.0.0.0/8, ::1/128)")
-    if address.is_link_local:
+    if meant.is_link_local:
         found.append("may not be in the link-local range (169.254.0.0/16, fe80::/10)")
-    if any(address in network for network in LINK_LOCAL_MULTICAST if network.version == address.version):
+    if any(meant in network for network in LINK_LOCAL_MULTICAST if network.version == meant.version):
         found.append("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
     return found
 
@@ -145,10 +148,7 @@ def warn_of_ip(address: str, path: str) -> Iterator[str]:
     if meant is None:
         return
     if ip_faults(address):
-        yield (
-            f'{path}: non-standard IP address "{address}" will be considered invalid in a future Kubernetes '
-            f'release: use "{meant}"'
-        )
+        yield f'{path}: non-standard IP address "{address}" is invalid: use "{meant}"'
     elif isinstance(meant, IPv6Address) and str(meant) != address:
         yield f'{path}: IPv6 address "{address}" should be in RFC 5952 canonical format ("{meant}")'
 

@@ -1,5 +1,6 @@
 """What is written together with an object of a kind, in one transaction: the objects that it has for as long
-as it is as it is (`Kept`, in `kinds/kind.py`), and the node ports that it gets and gives back.
+as it is as it is (`Kept`, in `kinds/kind.py`), those that go when it does, and the node ports that it gets
+and gives back.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class KeptWith(Generic[T]):
         wanted, standing = (
             {_key(one): one for one in self._kept.of(obj)} if obj else {} for obj in (new, old)
         )
+        if new is None and old is not None:
+            standing |= {_key(one): one for one in self._kept.going(old)}
         now = self._clock.now()
         writes = [_beginning(key, one, now) for key, one in wanted.items() if key not in standing]
         for key, one in standing.items():

@@ -17,7 +17,7 @@ from podling.apiserver.apply.apply import Track, Versions, by_update
 from podling.apiserver.apply.managed_fields import Fields, Writer
 from podling.apiserver.authz.authorizers import AccessReviewer, Decision, refusal, settled
 from podling.apiserver.connect.metrics import Measures
-from podling.apiserver.kinds.kind import Kind, Part, Subresource, View
+from podling.apiserver.kinds.kind import Kind, Part, Projection, Subresource, View
 from podling.apiserver.observe.components import Components
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.response import Response
@@ -86,12 +86,12 @@ class Scope(msgspec.Struct, frozen=True, dict=True):
             raise refusal(context.user, asked, opinion.reason)
 
     def warnings(self, operation: Operation, obj: Any, old: Any) -> list[str]:
-        """The Warning headers for an object as it would be stored; none through a subresource, whose writer
-        did not choose the rest of the object."""
+        """The Warning headers for an object as it would be stored; through a subresource, whose writer did
+        not choose the rest of the object, only those of its part; but through a projection all."""
         kind = self.store.kind
         kind = kind.stored if isinstance(kind, View) else kind
-        if self.subresource is not None:
-            return []
+        if self.subresource is not None and not isinstance(self.subresource, Projection):
+            return [] if self.part is None else list(self.part.warnings(obj))
         return kind.create_warnings(obj) if operation == "CREATE" else kind.update_warnings(obj, old)
 
     @property
@@ -211,6 +211,7 @@ class RequestAdmission(msgspec.Struct, frozen=True):
             self.dry_run,
             self.context.info.name,
             unnamed,
+            self.context.info.verb,
         )
 
 

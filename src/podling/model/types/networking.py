@@ -123,23 +123,36 @@ class NetworkPolicyPort(Part):
     end_port: Int32 | None = None
 
 
-class IPBlock(Part):
+class IPBlock(Telling):
+    TELLS = ("except",)
+
     cidr: str = always(str)
     except_: list[str] = []
 
 
-class NetworkPolicyPeer(Part):
+class NetworkPolicyPeer(Telling):
+    TELLS = (
+        "podSelector.matchLabels",
+        "podSelector.matchExpressions",
+        "namespaceSelector.matchLabels",
+        "namespaceSelector.matchExpressions",
+    )
+
     pod_selector: LabelSelector | None = None
     namespace_selector: LabelSelector | None = None
     ip_block: IPBlock | None = None
 
 
-class NetworkPolicyIngressRule(Part):
+class NetworkPolicyIngressRule(Telling):
+    TELLS = ("ports", "from")
+
     ports: list[NetworkPolicyPort] = []
     from_: list[NetworkPolicyPeer] = []
 
 
-class NetworkPolicyEgressRule(Part):
+class NetworkPolicyEgressRule(Telling):
+    TELLS = ("ports", "to")
+
     ports: list[NetworkPolicyPort] = []
     to: list[NetworkPolicyPeer] = []
 

@@ -12,7 +12,15 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from podling.apiserver.rules.addresses import parsed_loosely, unsuitable, validate_ip
-from podling.apiserver.rules.field import choice, duplicate, invalid, not_supported, required
+from podling.apiserver.rules.field import (
+    all_invalid,
+    choice,
+    duplicate,
+    internal_error,
+    invalid,
+    not_supported,
+    required,
+)
 from podling.model.errors import Cause
 from podling.model.types.service import ServiceSpec
 
@@ -97,9 +105,13 @@ def validate_addresses(spec: ServiceSpec, standing: AbstractSet[str]) -> Iterato
     if len(spec.cluster_ips) > 2:
         yield invalid(ADDRESSES, spec.cluster_ips, "may only hold up to 2 values")
     if not faults:
-        # Of addresses that are well-formed.
-        found = [_family(address) for address in spec.cluster_ips if address != HEADLESS]
-        if len(spec.cluster_ips) > 1 and set(found) != set(FAMILIES):
+        # Of addresses that are well-formed, or stood before: one that was headless may name that second.
+        found = [] if is_headless(spec) else [_family(address) for address in spec.cluster_ips]
+        if HEADLESS in spec.cluster_ips[1:]:
+            at = spec.cluster_ips.index(HEADLESS)
+            why = f"failed to check for dual stack with error:invalid IP[{at}]: {HEADLESS}"
+            yield internal_error(ADDRESSES, why)
+        if len(spec.cluster_ips) > 1 and (set(found) != set(FAMILIES) or HEADLESS in spec.cluster_ips):
             yield invalid(ADDRESSES, spec.cluster_ips, "may specify no more than one IP for each IP family")
         for i, (is_family, wanted) in enumerate(zip(found, spec.ip_families, strict=False)):
             if is_family != wanted and wanted in FAMILIES:
@@ -110,10 +122,8 @@ def validate_addresses(spec: ServiceSpec, standing: AbstractSet[str]) -> Iterato
 def validate_external_addresses(spec: ServiceSpec, standing: AbstractSet[str]) -> Iterator[Cause]:
     for i, address in enumerate(spec.external_ips):
         where = f"spec.externalIPs[{i}]"
-        if faults := list(validate_ip(address, where, standing)):
-            yield from faults
-        elif (meant := parsed_loosely(address)) is not None:
-            yield from (invalid(where, address, why) for why in unsuitable(meant))
+        faults = list(validate_ip(address, where, standing))
+        yield from faults or all_invalid(where, address, unsuitable(address))
 
 
 def validate_address_update(new: ServiceSpec, old: ServiceSpec) -> Iterator[Cause]:

@@ -67,7 +67,7 @@ def service_warnings(service: Service) -> Iterator[str]:
     spec = service.spec
     if HINTS in service.metadata.annotations:
         yield f"annotation {HINTS} is deprecated, please use {TOPOLOGY_MODE} instead"
-    if spec.cluster_ip not in ("", HEADLESS):
+    if spec.type != EXTERNAL and spec.cluster_ip not in ("", HEADLESS):
         yield from warn_of_ips(spec.cluster_ips, "spec.clusterIPs")
     if _is_headless(spec):
         if spec.load_balancer_ip:
@@ -89,6 +89,11 @@ def service_warnings(service: Service) -> Iterator[str]:
         yield f'spec.externalName is ignored when spec.type is not "{EXTERNAL}"'
     if spec.traffic_distribution == "PreferClose":
         yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
+
+
+def status_warnings(service: Service) -> Iterator[str]:
+    ingresses = service.status.load_balancer.ingress
+    yield from warn_of_ips((ingress.ip for ingress in ingresses), "status.loadBalancer.ingress")
 
 
 def _is_headless(spec: ServiceSpec) -> bool:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from podling.apiserver.rules.addresses import cidr_faults_exact
 from podling.apiserver.rules.field import IMMUTABLE, all_invalid, invalid, required
 from podling.model import names
-from podling.model.errors import Cause
+from podling.model.errors import Cause, StatusError, internal
 from podling.model.types.networking import ParentReference, ServiceCIDRSpec
 from podling.model.types.service import ServiceSpec
 
@@ -58,6 +58,11 @@ def address_fault(spec: ServiceSpec, address: str, why: str) -> Cause:
     """Why the service cannot have the address, or any if that is empty."""
     what = f"IP {address}" if address else "IP"
     return invalid("spec.clusterIPs", spec.cluster_ips, f"failed to allocate {what}: {why}")
+
+
+def not_allocated(why: str) -> StatusError:
+    """500: nothing that is asked for is at fault."""
+    return internal(why, causes=[Cause("", why)])
 
 
 def validate_ranges(spec: ServiceCIDRSpec, path: str) -> Iterator[Cause]:
