@@ -27,10 +27,10 @@ from msgspec.structs import replace
 from podling.kubelet.pod.containers import ALWAYS, NEVER, ContainerType, all_containers, all_statuses
 from podling.kubelet.pod.observed import ContainerState, ObservedContainer, ObservedPod, StartFailure
 from podling.model.codec.json import encode
+from podling.model.rules.status import RESTART_ALL, rule_matches
 from podling.model.time import parse_time
 from podling.model.types.container import (
     Container,
-    ContainerRestartRule,
     EphemeralContainer,
     EphemeralContainerCommon,
 )
@@ -48,8 +48,6 @@ SOON = timedelta(seconds=1)
 SHOWN = timedelta(seconds=2)
 """How long an exit or a failed pull is itself the status before its back-off is (Error, then
 CrashLoopBackOff)."""
-
-RESTART, RESTART_ALL = "Restart", "RestartAllContainers"
 
 LOST_EXIT_CODE = 137
 STATUS_UNKNOWN = "ContainerStatusUnknown"
@@ -81,14 +79,6 @@ def policy_restarts(pod: Pod, container: Container, kind: ContainerType, code: i
     if policy == ALWAYS:
         return True
     return policy != NEVER and code != 0
-
-
-def rule_matches(rule: ContainerRestartRule, code: int) -> bool:
-    """Whether an exit with `code` is one of those that the rule restarts."""
-    if rule.exit_codes is None or rule.action not in (RESTART, RESTART_ALL):
-        return False
-    listed = code in rule.exit_codes.values
-    return listed if rule.exit_codes.operator == "In" else not listed
 
 
 def definition_hash(container: EphemeralContainerCommon) -> str:

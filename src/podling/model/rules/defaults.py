@@ -7,8 +7,15 @@ template.
 
 from __future__ import annotations
 
+from podling.model.quantity import Quantity
 from podling.model.rules.image import LATEST, tag_of
-from podling.model.rules.resources import container_requests, is_supported_at_pod_level, volume_containers
+from podling.model.rules.resources import (
+    HUGE_PAGES,
+    container_limits,
+    container_requests,
+    is_supported_at_pod_level,
+    volume_containers,
+)
 from podling.model.types.container import (
     EphemeralContainerCommon,
     HTTPGetAction,
@@ -18,6 +25,7 @@ from podling.model.types.container import (
 )
 from podling.model.types.persistent_volume import PersistentVolumeSpec
 from podling.model.types.pod import Pod, PodSecurityContext, PodSpec
+from podling.model.types.references import ResourceFieldSelector
 from podling.model.types.volume import (
     DownwardAPIVolumeFile,
     EmptyDirVolumeSource,
@@ -58,6 +66,7 @@ def default_container(container: EphemeralContainerCommon) -> None:
     for source in filter(None, (variable.value_from for variable in container.env)):
         if source.field_ref is not None:
             source.field_ref.api_version = source.field_ref.api_version or "v1"
+        _default_divisor(source.resource_field_ref)
         if source.file_key_ref is not None and source.file_key_ref.optional is None:
             source.file_key_ref.optional = False
     for probe in (container.liveness_probe, container.readiness_probe, container.startup_probe):
@@ -116,6 +125,12 @@ def _default_files(files: list[DownwardAPIVolumeFile]) -> None:
     for file in files:
         if file.field_ref is not None:
             file.field_ref.api_version = file.field_ref.api_version or "v1"
+        _default_divisor(file.resource_field_ref)
+
+
+def _default_divisor(amount: ResourceFieldSelector | None) -> None:
+    if amount is not None and amount.divisor is None:
+        amount.divisor = Quantity()
 
 
 def default_claim(claim: PersistentVolumeClaimSpec) -> None:
@@ -157,8 +172,10 @@ def default_pod(pod: Pod) -> None:
             resources.requests = {**resources.requests, **missing}
         for port in container.ports if spec.host_network else ():
             port.host_port = port.host_port or port.container_port
-    if spec.resources is not None and spec.resources.limits:
-        _request_for_the_whole(spec, spec.resources)
+    if spec.resources is not None and (spec.resources.limits or spec.resources.requests):
+        _limit_pages_of_the_whole(spec, spec.resources)
+        if spec.resources.limits:
+            _request_for_the_whole(spec, spec.resources)
     if spec.enable_service_links is None:
         spec.enable_service_links = True
 
@@ -181,6 +198,16 @@ def default_pod_spec(spec: PodSpec) -> None:
         default_container(container)
     for volume in spec.volumes:
         default_volume(volume)
+
+
+def _limit_pages_of_the_whole(spec: PodSpec, whole: ResourceRequirements) -> None:
+    """Pod-level limits of huge pages of which `spec.resources` says nothing: those of the containers."""
+    missing = {
+        name: limit
+        for name, limit in container_limits(spec).items()
+        if name.startswith(HUGE_PAGES) and name not in whole.requests
+    }
+    whole.limits = missing | whole.limits
 
 
 def _request_for_the_whole(spec: PodSpec, whole: ResourceRequirements) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from heapq import merge
 from itertools import islice
 
@@ -16,29 +17,45 @@ def parse_indexes(text: str, completions: int) -> list[range]:
     """Raises ValueError, in Kubernetes' words."""
     found: list[range] = []
     for part in text.split(",") if text else []:
-        limits = part.split("-")
-        if len(limits) > 2:
-            why = "an index interval can have at most two parts separated by '-'"
-            raise ValueError(f'the fragment "{part}" violates the requirement that {why}')
-        low = _index(limits[0], completions)
-        if found and low <= found[-1][-1]:
-            raise ValueError(f"non-increasing order, previous: {found[-1][-1]}, current: {low}")
-        high = _index(limits[-1], completions)
-        if len(limits) > 1 and low >= high:
-            raise ValueError(f"non-increasing order, previous: {low}, current: {high}")
-        found.append(range(low, high + 1))
+        span = _span(part, completions)
+        if found and span[0] <= found[-1][-1]:
+            raise ValueError(f"non-increasing order, previous: {found[-1][-1]}, current: {span[0]}")
+        found.append(span)
     return found
 
 
-def overlap(one: list[range], other: list[range]) -> int | None:
-    """The first index that both have."""
-    last = -1
-    for least, most in sorted((part[0], part[-1]) for part in (*one, *other)):
-        # Those of one list are apart: what begins before another ends is of the other list.
-        if least <= last:
-            return least
-        last = most
+def readable_indexes(text: str, completions: int) -> Iterator[range]:
+    """Those parts of a text that are valid by themselves, in whatever order."""
+    for part in text.split(",") if text else ():
+        with suppress(ValueError):
+            yield _span(part, completions)
+
+
+def overlap(one: Iterable[range], other: Iterable[range]) -> int | None:
+    """The first index that both have, looking at each part once: some are missed of parts that are out of
+    order."""
+    ours, theirs = iter(one), iter(other)
+    mine, yours = next(ours, None), next(theirs, None)
+    while mine is not None and yours is not None:
+        if mine[-1] < yours[0]:
+            mine = next(ours, None)
+        elif yours[-1] < mine[0]:
+            yours = next(theirs, None)
+        else:
+            return max(mine[0], yours[0])
     return None
+
+
+def _span(text: str, completions: int) -> range:
+    """Raises ValueError."""
+    limits = text.split("-")
+    if len(limits) > 2:
+        why = "an index interval can have at most two parts separated by '-'"
+        raise ValueError(f'the fragment "{text}" violates the requirement that {why}')
+    low, high = _index(limits[0], completions), _index(limits[-1], completions)
+    if len(limits) > 1 and low >= high:
+        raise ValueError(f"non-increasing order, previous: {low}, current: {high}")
+    return range(low, high + 1)
 
 
 def _index(text: str, completions: int) -> int:

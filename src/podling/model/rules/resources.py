@@ -23,6 +23,7 @@ Amounts = Mapping[str, Quantity]
 """Resource name → amount. A resource absent from requests is not requested; absent from limits is unlimited.
 """
 BEST_EFFORT, BURSTABLE, GUARANTEED = "BestEffort", "Burstable", "Guaranteed"
+HUGE_PAGES = "hugepages-"
 _QOS_RESOURCES = ("cpu", "memory")
 
 
@@ -83,7 +84,7 @@ def qos_class(pod: Pod) -> str:
     containers = (*volume_containers(spec), *spec.init_containers, *spec.containers)
     # By name: a node has the volume containers among its init containers.
     askers = list({container.name: container.resources for container in containers}.values())
-    if spec.resources is not None and (_pod_level(spec, "requests") or _pod_level(spec, "limits")):
+    if spec.resources is not None:
         askers = [spec.resources]
     requests: dict[str, Quantity] = {}
     limits: dict[str, Quantity] = {}
@@ -98,7 +99,7 @@ def qos_class(pod: Pod) -> str:
 
 
 def is_supported_at_pod_level(resource: str) -> bool:
-    return resource in _QOS_RESOURCES or resource.startswith("hugepages-")
+    return resource in _QOS_RESOURCES or resource.startswith(HUGE_PAGES)
 
 
 def _needed(spec: PodSpec, amounts_of: Callable[[Container], Amounts]) -> dict[str, Quantity]:
@@ -140,4 +141,4 @@ def _max(one: Amounts, other: Amounts) -> dict[str, Quantity]:
 
 
 def _counted(amounts: Amounts) -> Amounts:
-    return {name: amounts[name] for name in _QOS_RESOURCES if amounts.get(name)}
+    return {name: amounts[name] for name in _QOS_RESOURCES if name in amounts and amounts[name].nanos > 0}

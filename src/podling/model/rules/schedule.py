@@ -65,12 +65,17 @@ def names_zone(schedule: str) -> bool:
 def zone_fault(name: str) -> str:
     """Why a time zone is not known; empty if it is."""
     try:
-        ZoneInfo(name or "UTC")
+        _zone(name)
     except IsADirectoryError:
         return "is a directory"
     except (ValueError, KeyError, OSError):
         return f"unknown time zone {name}"
     return ""
+
+
+def _zone(name: str) -> ZoneInfo | None:
+    """As `Schedule.zone`. Raises ValueError, KeyError or OSError for a zone that is not known."""
+    return None if name == "Local" else ZoneInfo(name or "UTC")
 
 
 def schedule_fault(schedule: str) -> str:
@@ -156,7 +161,7 @@ def read_schedule(schedule: str) -> Schedule:
             raise ValueError("invalid schedule format: runtime error: slice bounds out of range [:-1]")
         if fault := zone_fault(zoned[1]):
             raise ValueError(f"provided bad location {zoned[1]}: {fault}")
-        zone, schedule = ZoneInfo(zoned[1] or "UTC"), zoned[2].strip()
+        zone, schedule = _zone(zoned[1]), zoned[2].strip()
     if schedule.startswith(EVERY):
         try:
             nanoseconds = go_nanoseconds(schedule.removeprefix(EVERY))

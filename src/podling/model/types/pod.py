@@ -161,7 +161,7 @@ class PodResourceClaim(Part):
 
 
 class PodSpec(Telling):
-    TELLS = ("overhead", "resources.claims")
+    TELLS = ("nodeSelector", "overhead", "resources.claims")
 
     volumes: Annotated[list[Volume], by("name", retain_keys=True)] = []
     init_containers: Annotated[list[Container], by("name")] = []

@@ -99,7 +99,8 @@ QOS = [
         "Guaranteed",
     ),
     ("the pod's own requests alone", [], [FULL], ResourceRequirements(requests=BOTH), "Burstable"),
-    ("an empty pod level says nothing", [], [FULL], ResourceRequirements(), "Guaranteed"),
+    ("an empty pod level decides, too", [], [FULL], ResourceRequirements(), "BestEffort"),
+    ("less than nothing is nothing", [], [container(amounts(cpu="-1"))], None, "BestEffort"),
 ]
 
 

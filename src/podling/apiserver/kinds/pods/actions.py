@@ -9,12 +9,17 @@ from datetime import datetime
 import msgspec
 
 from podling.apiserver.kinds.kind import Action, Deletion
-from podling.apiserver.rules.field import not_supported, required
+from podling.apiserver.rules import field
 from podling.model.errors import conflict, invalid
+from podling.model.rules.status import with_condition
 from podling.model.time import rfc3339
 from podling.model.types.meta import DeleteOptions
 from podling.model.types.pod import Binding, Eviction, Pod
 from podling.model.types.pod_status import PodCondition
+
+TARGET = "DisruptionTarget"
+"""The condition of a pod that somebody other than its node ends."""
+BREAKING = "ignoreStoreReadErrorWithClusterBreakingPotential"
 
 
 class BindingAction(Action[Pod]):
@@ -25,9 +30,9 @@ class BindingAction(Action[Pod]):
         """Raises StatusError 422 for a bad target, 409 for a pod that is not there to be bound."""
         causes = []
         if body.target.kind not in ("", "Node"):
-            causes.append(not_supported("target.kind", body.target.kind, ("Node", "<empty>")))
+            causes.append(field.not_supported("target.kind", body.target.kind, ("Node", "<empty>")))
         if not body.target.name:
-            causes.append(required("target.name"))
+            causes.append(field.required("target.name"))
         if causes:
             raise invalid("Binding", body.metadata.name, causes)
         _check_bindable(obj, body)
@@ -37,14 +42,15 @@ class BindingAction(Action[Pod]):
             annotations={**obj.metadata.annotations, **body.metadata.annotations},
             labels={**obj.metadata.labels, **body.metadata.labels},
         )
-        others = [c for c in obj.status.conditions if c.type != "PodScheduled"]
         scheduled = PodCondition(type="PodScheduled", status="True", last_transition_time=rfc3339(now))
         return msgspec.structs.replace(
             obj,
             metadata=meta,
             spec=msgspec.structs.replace(obj.spec, node_name=node),
             status=msgspec.structs.replace(
-                obj.status, conditions=[*others, scheduled], nominated_node_name=""
+                obj.status,
+                conditions=with_condition(obj.status.conditions, scheduled),
+                nominated_node_name="",
             ),
         )
 
@@ -73,19 +79,23 @@ class EvictionAction(Action[Pod]):
     body = Eviction
 
     def effect(self, obj: Pod, body: Eviction, now: datetime) -> Deletion:
-        return Deletion(body.delete_options or DeleteOptions(), lambda pod: _mark_evicted(pod, now))
+        """Raises StatusError 422 for an option that no eviction has."""
+        options = body.delete_options or DeleteOptions()
+        if options.ignore_store_read_error_with_cluster_breaking_potential:
+            why = "can not be set for pod eviction, try after removing the option"
+            cause = field.invalid(f"deleteOptions.{BREAKING}", True, why)
+            raise invalid("Eviction", body.metadata.name, [cause], "policy")
+        return Deletion(options, lambda pod: _mark_evicted(pod, now))
 
 
 def _mark_evicted(pod: Pod, now: datetime) -> None:
-    known = next((c for c in pod.status.conditions if c.type == "DisruptionTarget"), None)
-    others = [c for c in pod.status.conditions if c is not known]
-    began = known.last_transition_time if known and known.status == "True" else rfc3339(now)
+    known = [c.observed_generation for c in pod.status.conditions if c.type == TARGET]
     evicted = PodCondition(
-        type="DisruptionTarget",
-        observed_generation=pod.metadata.generation,
+        type=TARGET,
+        observed_generation=known[0] if known else 0,
         status="True",
-        last_transition_time=began,
+        last_transition_time=rfc3339(now),
         reason="EvictionByEvictionAPI",
         message="Eviction API: evicting",
     )
-    pod.status.conditions = [*others, evicted]
+    pod.status.conditions = with_condition(pod.status.conditions, evicted)

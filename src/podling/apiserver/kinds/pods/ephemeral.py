@@ -45,7 +45,7 @@ class EphemeralContainers(Part[Pod]):
     def validate_update(self, new: Pod, old: Pod) -> list[Cause]:
         """Faults of the whole pod, not only of what is added."""
         if MIRROR in old.metadata.annotations:
-            return [forbidden("", "static pods do not support ephemeral containers")]
+            return [forbidden("[]", "static pods do not support ephemeral containers")]
         causes = metadata.validate_update(new.metadata, old.metadata)
         causes += validate_pod(new, self._gates)
         path = "spec.ephemeralContainers"

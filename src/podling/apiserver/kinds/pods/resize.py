@@ -53,9 +53,9 @@ class Resize(Part[Pod]):
 
     def validate_update(self, new: Pod, old: Pod) -> list[Cause]:
         if MIRROR in old.metadata.annotations:
-            return [forbidden("", "static pods cannot be resized")]
+            return [forbidden("[]", "static pods cannot be resized")]
         if old.spec.os is not None and old.spec.os.name == "windows":
-            return [forbidden("", "windows pods cannot be resized")]
+            return [forbidden("[]", "windows pods cannot be resized")]
         causes = metadata.validate_update(new.metadata, old.metadata) + validate_pod(new, self._gates)
         if qos_class(old) != qos_class(new):
             why = "Pod QOS Class may not change as a result of resizing"
@@ -70,7 +70,12 @@ class Resize(Part[Pod]):
             why = "pods with node allocatable resource claims cannot be resized"
             causes.append(forbidden("spec", why))
         moved = [*_validate_order(new.spec, old.spec)]
-        return causes + (moved or [*_validate_changes(new.spec, old.spec)])
+        causes += moved or _validate_changes(new.spec, old.spec)
+        wholes = new.spec.resources, old.spec.resources
+        if not causes and wholes[0] != wholes[1] and not any(map(_says_something, wholes)):
+            # From nothing to what says nothing.
+            causes.append(forbidden("spec", "only cpu and memory resources are mutable"))
+        return causes
 
 
 def _are_same(new: Sequence[Container], old: Sequence[Container]) -> bool:
@@ -99,15 +104,21 @@ def _validate_order(new: PodSpec, old: PodSpec) -> Iterator[Cause]:
 
 
 def _validate_whole(new: ResourceRequirements | None, old: ResourceRequirements | None) -> Iterator[Cause]:
-    """Faults of changes of the pod-level resources."""
-    if new is None:
-        if old is not None:
-            yield forbidden("spec.resources", "pod-level resources cannot be removed")
+    """Faults of changes of the pod-level resources, where they say something."""
+    before, after = old or ResourceRequirements(), new or ResourceRequirements()
+    if not _says_something(before) and not _says_something(after):
         return
-    before = old or ResourceRequirements()
-    yield from _validate_kept(new, before, "spec.resources", "pod-level resource")
-    if _without_resizable(new, before) != before:
+    if new is None:
+        yield forbidden("spec.resources", "pod-level resources cannot be removed")
+        return
+    yield from _validate_kept(after, before, "spec.resources", "pod-level resource")
+    resizable = _without_resizable(after, before)
+    if after.claims or resizable != before:
         yield forbidden("spec", "only cpu and memory resources are mutable at pod-level")
+
+
+def _says_something(resources: ResourceRequirements | None) -> bool:
+    return resources is not None and bool(resources.limits or resources.requests)
 
 
 def _validate_changes(new: PodSpec, old: PodSpec) -> Iterator[Cause]:
@@ -148,9 +159,9 @@ def _apart_from_resizable(new: Container, old: Container) -> Container:
 
 
 def _without_resizable(new: ResourceRequirements, old: ResourceRequirements) -> ResourceRequirements:
-    """`new` with the resizable fields of `old`: equal to `old` if nothing else was changed."""
-    return msgspec.structs.replace(
-        new,
+    """`new` with the resizable fields of `old`. Claims are left out, so that what has some is never equal to
+    `old`, and cannot be resized."""
+    return ResourceRequirements(
         limits=_as_before(new.limits, old.limits),
         requests=_as_before(new.requests, old.requests),
     )

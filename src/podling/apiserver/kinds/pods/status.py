@@ -11,7 +11,7 @@ import msgspec
 
 from podling.apiserver.kinds.kind import Part
 from podling.apiserver.rules import metadata
-from podling.apiserver.rules.addresses import parsed_loosely, validate_ip
+from podling.apiserver.rules.addresses import parsed_loosely, validate_ip, warn_of_ip
 from podling.apiserver.rules.container.security import validate_id
 from podling.apiserver.rules.field import (
     IMMUTABLE,
@@ -24,7 +24,7 @@ from podling.apiserver.rules.field import (
     required,
     too_long,
 )
-from podling.apiserver.rules.pod.annotations import validate_annotation_updates
+from podling.apiserver.rules.pod.annotations import validate_annotation_updates, validate_pod_annotations
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.gates import DEFAULT_GATES, Gates
@@ -76,6 +76,7 @@ class PodStatusPart(Part[Pod]):
         causes += validate_annotation_updates(
             new.metadata.annotations, old.metadata.annotations, "metadata.annotations"
         )
+        causes += validate_pod_annotations(new.metadata.annotations, new.spec, "metadata.annotations")
         for i, condition in enumerate(ours.conditions):
             where = f"status.conditions[{i}]"
             if condition.observed_generation < 0:
@@ -85,6 +86,9 @@ class PodStatusPart(Part[Pod]):
         name = ours.nominated_node_name
         if name and name != theirs.nominated_node_name:
             causes += all_invalid("status.nominatedNodeName", name, names.dns1123_subdomain(name))
+            if new.spec.node_name:
+                why = "may not be set on pods that are already bound to a node"
+                causes.append(forbidden("status.nominatedNodeName", why))
         if ours.observed_generation < 0:
             causes.append(invalid("status.observedGeneration", ours.observed_generation, NEGATIVE))
         if ours.qos_class != theirs.qos_class:
@@ -99,6 +103,16 @@ class PodStatusPart(Part[Pod]):
         causes += _validate_users(ours, new.spec)
         causes += _validate_devices(ours, new.spec)
         return causes
+
+    def warnings(self, obj: Pod) -> Iterator[str]:
+        status = obj.status
+        of_both: tuple[tuple[str, Sequence[PodIP | HostIP]], ...] = (
+            ("podIPs", status.pod_ips),
+            ("hostIPs", status.host_ips),
+        )
+        for wire, addresses in of_both:
+            for i, address in enumerate(addresses):
+                yield from warn_of_ip(address.ip, f"status.{wire}[{i}].ip")
 
 
 def drop_alpha_status(new: PodStatus, old: PodStatus) -> None:
@@ -196,7 +210,6 @@ def _validate_extended(claim: PodExtendedResourceClaimStatus | None, spec: PodSp
         return
     path = "status.extendedResourceClaimStatus"
     containers = {one.name: one for one in (*spec.init_containers, *spec.containers)}
-    requested = {name for one in containers.values() for name in one.resources.requests}
     seen: set[tuple[str, ...]] = set()
     if not claim.request_mappings:
         yield required(f"{path}.requestMappings", "at least one request mapping is required")
@@ -205,7 +218,7 @@ def _validate_extended(claim: PodExtendedResourceClaimStatus | None, spec: PodSp
         if mapping.container_name not in containers:
             why = "must match the name of an entry in spec.initContainers.name or spec.containers.name"
             yield invalid(f"{where}.containerName", mapping.container_name, why)
-        elif mapping.resource_name not in requested:
+        elif mapping.resource_name not in containers[mapping.container_name].resources.requests:
             why = (
                 "must match the extended resource name of an entry in "
                 "spec.initContainers.resources.requests or spec.containers.resources.requests"

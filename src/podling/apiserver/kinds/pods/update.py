@@ -19,11 +19,13 @@ from podling.apiserver.rules.field import (
     containers_with_paths,
     difference,
     forbidden,
+    internal,
     invalid,
     required,
 )
 from podling.apiserver.rules.pod.annotations import APP_ARMOR, validate_annotation_updates
 from podling.apiserver.rules.scheduling import REQUIRED
+from podling.model.codec.fields import told_empty
 from podling.model.errors import Cause
 from podling.model.gates import Gates
 from podling.model.types.container import (
@@ -104,16 +106,18 @@ def _profile(annotation: str) -> AppArmorProfile | None:
 def validate_narrowing(new: PodSpec, old: PodSpec) -> Iterator[Cause]:
     if not old.node_selector.items() <= new.node_selector.items():
         why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-        yield invalid("spec.nodeSelector", new.node_selector, why)
+        shown = new.node_selector if "nodeSelector" in told_empty(new) else internal(new.node_selector)
+        yield invalid("spec.nodeSelector", shown, why)
     before, after = _needed(old.affinity), _needed(new.affinity)
     path = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
     if before and len(before) != len(after):
         why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        yield invalid(path, after, why)
+        yield invalid(path, internal(after), why)
         return
     for i, (term, earlier) in enumerate(zip(after, before, strict=False)):
         if not _only_adds(term, earlier):
-            yield invalid(f"{path}[{i}]", term, "only additions are allowed (no mutations or deletions)")
+            why = "only additions are allowed (no mutations or deletions)"
+            yield invalid(f"{path}[{i}]", internal(term), why)
 
 
 def _needed(affinity: Affinity | None) -> list[NodeSelectorTerm]:
@@ -135,10 +139,14 @@ def _only_adds(new: NodeSelectorTerm, old: NodeSelectorTerm) -> bool:
 
 
 def with_node_affinity(new: Affinity | None, old: Affinity | None) -> Affinity | None:
-    """The old affinity with the new node affinity; None if both are empty."""
-    node = new.node_affinity if new is not None else None
-    changed = msgspec.structs.replace(old or Affinity(), node_affinity=node)
-    return None if new is None and changed == Affinity() else changed
+    """What `new` must be if nothing but the node affinity may change."""
+    before = old.node_affinity if old is not None else None
+    after = new.node_affinity if new is not None else None
+    if before == after:
+        return old
+    if new is None:
+        return None if old == Affinity(node_affinity=before) else old
+    return msgspec.structs.replace(old or Affinity(), node_affinity=after)
 
 
 def validate_pod_update(new: Pod, old: Pod) -> list[Cause]:
@@ -167,9 +175,10 @@ def validate_pod_update(new: Pod, old: Pod) -> list[Cause]:
         why = "existing toleration can not be modified except its tolerationSeconds"
         causes.append(forbidden("spec.tolerations", why))
     known = {gate.name for gate in old.spec.scheduling_gates}
-    for i, gate in enumerate(new.spec.scheduling_gates):
-        if gate.name not in known:
-            why = f"only deletion is allowed, but found new scheduling gate '{gate.name}'"
+    # Of gates of one name Kubernetes tells the last.
+    for name, i in {gate.name: i for i, gate in enumerate(new.spec.scheduling_gates)}.items():
+        if name not in known:
+            why = f"only deletion is allowed, but found new scheduling gate '{name}'"
             causes.append(forbidden(f"spec.schedulingGates[{i}].name", why))
     return [*causes, *_validate_rest(new.spec, old.spec)]
 

@@ -15,11 +15,12 @@ from podling.apiserver.rules.addresses import warn_of_pod_ips
 from podling.apiserver.rules.field import containers_with_paths
 from podling.apiserver.rules.pod.annotations import APP_ARMOR, POD_SECCOMP, SECCOMP
 from podling.apiserver.rules.scheduling import PREFERRED, RENAMED_LABELS, REQUIRED
+from podling.apiserver.rules.volume.claims import STORAGE
 from podling.model import names
 from podling.model.quantity import Quantity
 from podling.model.types.container import ContainerPort
 from podling.model.types.pod import NodeSelectorTerm, Pod, PodSpec, PodTemplateSpec
-from podling.model.types.volume import Volume, VolumeProjection
+from podling.model.types.volume import PersistentVolumeClaimSpec, Volume, VolumeProjection
 
 DEPRECATED_LABELS = {
     key: f'deprecated since {since}; use "{label}" instead' for key, (since, label) in RENAMED_LABELS.items()
@@ -256,6 +257,15 @@ def warn_of_fractions(
         amount = amounts.get(name)
         if amount is not None and amount.nanos % _ONE:
             yield f'{path}[{name}]: fractional byte value "{amount}" is invalid, must be an integer'
+
+
+def claim_warnings(spec: PersistentVolumeClaimSpec, path: str) -> list[str]:
+    """`path`: of its resources."""
+    amounts = spec.resources
+    return [
+        *warn_of_fractions(amounts.requests, f"{path}.requests", (STORAGE,)),
+        *warn_of_fractions(amounts.limits, f"{path}.limits", (STORAGE,)),
+    ]
 
 
 def _warn_of_annotations(annotations: Mapping[str, str], spec: PodSpec, path: str) -> Iterator[str]:

@@ -196,6 +196,10 @@ def _validate_init(container: Container, path: str, around: Surroundings) -> Ite
             yield from validate_liveness(container.liveness_probe, f"{path}.livenessProbe")
         elif getattr(container, attribute) is not None:
             yield forbidden(f"{path}.{wire}", NOT_FOR_INIT)
+    for i, policy in enumerate(container.resize_policy):
+        if policy.restart_policy == "RestartContainer":
+            why = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+            yield invalid(f"{path}.resizePolicy[{i}].restartPolicy", policy.restart_policy, why)
 
 
 def _validate_volume_container(
@@ -297,7 +301,7 @@ def validate_resize_policies(
         yield from one_of(path, policy.resource_name, RESOURCES)
         yield from one_of(path, policy.restart_policy, RESIZE_POLICIES)
         if restart_policy == "Never" and policy.restart_policy != "NotRequired":
-            why = "must be 'NotRequired' when `restartPolicy` is 'Never'"
+            why = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
             yield invalid(path, policy.restart_policy, why)
 
 

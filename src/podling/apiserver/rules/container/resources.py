@@ -17,7 +17,7 @@ from podling.apiserver.rules.field import (
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.quantity import Quantity
-from podling.model.rules.resources import is_supported_at_pod_level
+from podling.model.rules.resources import HUGE_PAGES, is_supported_at_pod_level
 from podling.model.types.container import ResourceClaim, ResourceRequirements
 from podling.model.types.pod import PodResourceClaim
 
@@ -43,7 +43,6 @@ STANDARD = (
 )
 """Names without a domain that mean something somewhere; few of them mean something to a container."""
 
-HUGE_PAGES = "hugepages-"
 _ONE = 10**9
 
 NameRule = Callable[[str, str], Iterator[Cause]]

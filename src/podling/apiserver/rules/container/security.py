@@ -14,6 +14,7 @@ from podling.apiserver.rules.field import (
     containers_with_paths,
     duplicate,
     forbidden,
+    internal,
     invalid,
     not_supported,
     required,
@@ -239,10 +240,10 @@ def validate_security_context(
     if context.allow_privilege_escalation is False:
         if context.privileged:
             why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            yield invalid(path, context, why)
+            yield invalid(path, internal(context), why)
         if context.capabilities is not None and "CAP_SYS_ADMIN" in context.capabilities.add:
             why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-            yield invalid(path, context, why)
+            yield invalid(path, internal(context), why)
     yield from validate_windows_options(context.windows_options, f"{path}.windowsOptions")
     yield from validate_app_armor(context.app_armor_profile, f"{path}.appArmorProfile")
 

@@ -16,7 +16,6 @@ from podling.apiserver.rules.container.container import surroundings, validate_c
 from podling.apiserver.rules.container.env import validate_env_files
 from podling.apiserver.rules.container.mounts import validate_ports_on_host
 from podling.apiserver.rules.container.resources import (
-    HUGE_PAGES,
     validate_pod_claims,
     validate_pod_level,
     validate_resources,
@@ -45,7 +44,8 @@ from podling.model import names
 from podling.model.codec.fields import told_empty, wire_name
 from podling.model.errors import Cause
 from podling.model.gates import DEFAULT_GATES, Gates
-from podling.model.rules.resources import container_limits, container_requests
+from podling.model.rules.resources import HUGE_PAGES, container_limits, container_requests
+from podling.model.rules.status import is_mirror
 from podling.model.types.container import ResourceRequirements, SecurityContext
 from podling.model.types.pod import HostAlias, Pod, PodDNSConfig, PodSecurityContext, PodSpec, PodTemplateSpec
 
@@ -95,7 +95,7 @@ def validate_pod(pod: Pod, gates: Gates = DEFAULT_GATES) -> list[Cause]:
     """All faults of a pod by itself; those of create and update only are not among them."""
     spec = pod.spec
     causes = validate_around_spec(pod)
-    causes += validate_pod_spec(spec, "spec", pod=pod.metadata.name, gates=gates)
+    causes += validate_pod_spec(spec, "spec", pod=pod.metadata.name, mirror=is_mirror(pod), gates=gates)
     if spec.service_account_name:
         return causes
     for i, volume in enumerate(spec.volumes):
@@ -148,12 +148,20 @@ def validate_pod_template(template: PodTemplateSpec, path: str, gates: Gates = D
 
 
 def validate_pod_spec(
-    spec: PodSpec, path: str, *, pod: str = "", template: bool = False, gates: Gates = DEFAULT_GATES
+    spec: PodSpec,
+    path: str,
+    *,
+    pod: str = "",
+    mirror: bool = False,
+    template: bool = False,
+    gates: Gates = DEFAULT_GATES,
 ) -> list[Cause]:
-    """`pod`: the name of the pod; empty for a template."""
+    """`pod`: the name of the pod; empty for a template. `mirror`: whether its node runs it already."""
     volumes, causes = validate_volumes(spec.volumes, f"{path}.volumes", pod)
     around = surroundings(spec, volumes, template=template, gates=gates)
-    if spec.resource_claims:
+    if spec.resource_claims and mirror:
+        causes.append(forbidden("[]", "static pods do not support resource claims"))
+    elif spec.resource_claims:
         causes += validate_pod_claims(spec.resource_claims, f"{path}.resourceClaims")
     causes += validate_containers(spec, path, around)
     causes += validate_pod_resources(spec, f"{path}.resources", around.claims)

@@ -97,7 +97,7 @@ def test_the_whole_pod_is_validated(make_pod: MakePod) -> None:
 def test_mirror_pods_have_none(make_pod: MakePod) -> None:
     old = make_pod(metadata={"annotations": {"kubernetes.io/config.mirror": "x"}})
     new = with_ephemeral(make_pod, NEW)
-    assert faults(new, old) == [": Forbidden: static pods do not support ephemeral containers"]
+    assert faults(new, old) == ["[]: Forbidden: static pods do not support ephemeral containers"]
 
 
 PODS = "/api/v1/namespaces/default/pods"
