@@ -1,7 +1,7 @@
 """R-SYS-8: what a LimitRange gives to the pods of its namespace, and what it refuses, as in Kubernetes.
 
-Each row has a namespace of its own. Kubernetes looks for limits itself where it knows of none, and learns of
-a second LimitRange a moment later.
+Each row has a namespace of its own. Kubernetes learns of a LimitRange a moment later: a pod is first asked
+for until it does.
 """
 
 from __future__ import annotations
@@ -122,7 +122,15 @@ SPECS: dict[str, dict[str, Any]] = {
 }
 
 
-def row(limits: list[dict[str, Any]]) -> list[Ask]:
+UNTIL: dict[str, int | str] = {
+    "defaults": "'example.com/gpu'",
+    "only requests": "'memory': '1Gi'",
+    "of others": 201,
+}
+"""What is answered once the limits are known, if not a refusal."""
+
+
+def row(name: str) -> list[Ask]:
     patches: list[tuple[str, str, Any]] = [
         ("", MERGE_PATCH, {"metadata": {"labels": {"a": "b"}}}),
         ("", STRATEGIC_PATCH, {"spec": {"containers": [{"name": "c", "image": "j:1"}]}}),
@@ -150,7 +158,16 @@ def row(limits: list[dict[str, Any]]) -> list[Ask]:
     deployment = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
     return [
         Ask("POST", PODS, made),
-        Ask("POST", RANGES, {"metadata": {"name": "one"}, "spec": {"limits": limits}}),
+        Ask("POST", RANGES, {"metadata": {"name": "one"}, "spec": {"limits": RANGES_OF_ROWS[name]}}),
+        Ask(
+            "POST",
+            f"{PODS}{DRY}",
+            {
+                "metadata": {"name": "p"},
+                "spec": {"containers": [container("c", {"cpu": "1m"}, {"cpu": "9"})]},
+            },
+            until=UNTIL.get(name, 403),
+        ),
         *(
             Ask("POST", f"{PODS}{DRY}", {"metadata": {"name": "p"}, "spec": spec}, what=name)
             for name, spec in SPECS.items()
@@ -175,7 +192,7 @@ def is_of_another_order(one: Found) -> bool:
 
 @pytest.mark.parametrize("name", RANGES_OF_ROWS)
 def test_limits(name: str, kubernetes: Server, podling: Server) -> None:
-    compared = Compared(name, row(RANGES_OF_ROWS[name]), apart=True)
+    compared = Compared(name, row(name), apart=True)
     found = unnamed(differences(compared, f"limits-{name.replace(' ', '-')}", kubernetes, podling))
     found = [one for one in found if not is_of_another_order(one)]
     assert not found, f"\n{shown(compared, found)}"

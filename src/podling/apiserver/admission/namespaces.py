@@ -65,7 +65,7 @@ class NamespaceLifecycle:
         if namespace is None:
             raise not_found("namespaces", name)
         ending = namespace.metadata.deletion_timestamp or namespace.status.phase == "Terminating"
-        if ending and attributes.operation == "CREATE" and not attributes.subresource:
+        if ending and attributes.operation == "CREATE":
             why = f"unable to create new content in namespace {name} because it is being terminated"
             refused = attributes.forbidden(why)
             ends = f"namespace {name} is being terminated"

@@ -299,7 +299,7 @@ def _fault_of_mirror(pod: Pod) -> str:
     """A mirror pod runs already, with what its node had: it may ask for nothing of the API."""
     if pod.spec.service_account_name:
         return "a mirror pod may not reference service accounts"
-    if next(secrets_of(pod), None) is not None:
+    if any(secrets_of(pod)):
         return "a mirror pod may not reference secrets"
     volumes = [volume.projected for volume in pod.spec.volumes if volume.projected is not None]
     if any(source.service_account_token is not None for volume in volumes for source in volume.sources):

@@ -33,12 +33,14 @@ OPAQUE = "Opaque"
 TOKEN = "kubernetes.io/service-account-token"
 ACCOUNT_ANNOTATION = "kubernetes.io/service-account.name"
 SSH_AUTH = "kubernetes.io/ssh-auth"
+TLS = "kubernetes.io/tls"
+TLS_KEYS = ("tls.crt", "tls.key")
 
 REQUIRED_KEYS = {
     "kubernetes.io/dockercfg": (".dockercfg",),
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
     SSH_AUTH: ("ssh-privatekey",),
-    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+    TLS: TLS_KEYS,
 }
 JSON_TYPES = ("kubernetes.io/dockercfg", "kubernetes.io/dockerconfigjson")
 BASIC_AUTH = "kubernetes.io/basic-auth"
@@ -132,6 +134,14 @@ class Secrets(Kind[Secret]):
             if new.data != old.data:
                 causes.append(forbidden("data", SEALED))
         return causes
+
+    def warnings(self, obj: Secret) -> list[str]:
+        if obj.type != TLS:
+            return []
+        from podling.apiserver.rules.key_pairs import pair_fault
+
+        fault = pair_fault(*(obj.data[key] for key in TLS_KEYS))
+        return [fault] if fault else []
 
     def row(self, obj: Secret, now: datetime) -> list[Any]:
         return [obj.metadata.name, obj.type, len(obj.data), age(obj.metadata.creation_timestamp, now)]

@@ -56,6 +56,7 @@ class TokenRequests(Answer[ServiceAccount]):
     name = "token"
     body = TokenRequest
     misnamed = "must match the service account name if specified"
+    replaced = "the UID in the token request ({}) does not match the UID of the service account ({})"
 
     def default(self, body: Any) -> None:
         if body.spec.expiration_seconds is None:
@@ -92,9 +93,9 @@ def _binding(
     plain = Binding(namespace, _named(account))
     if reference is None:
         return plain
+    group, version = _group_version(reference.api_version)
     # Of what the core group has, the version is not looked at.
-    if "/" in reference.api_version or reference.kind not in ("Pod", "Node", "Secret"):
-        group, _, version = reference.api_version.rpartition("/")
+    if group or reference.kind not in ("Pod", "Node", "Secret"):
         what = f"{group}/{version}, Kind={reference.kind}"
         raise bad_request(f"cannot bind token to object of type {what}")
     match reference.kind:
@@ -115,11 +116,20 @@ def _binding(
             return msgspec.structs.replace(plain, secret=_named(_found(tokens, Secret, namespace, reference)))
 
 
+def _group_version(api_version: str) -> tuple[str, str]:
+    """What is no version of a group is read as none at all."""
+    if api_version.count("/") > 1:
+        return "", ""
+    group, _, version = api_version.rpartition("/")
+    return group, version
+
+
 def _found(
     tokens: ServiceAccountTokens, type_: type[T], namespace: str, reference: BoundObjectReference
 ) -> T:
     if not reference.name:
         raise bad_request("Name parameter required.")
+    metadata.check_name(reference.name)
     found = tokens.find(type_, namespace, reference.name)
     if found is None:
         raise not_found(resource_of(type_).plural, reference.name)

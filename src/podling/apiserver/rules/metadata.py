@@ -21,7 +21,8 @@ from podling.apiserver.rules.field import (
 )
 from podling.model import names
 from podling.model.codec.fields import wire_name
-from podling.model.errors import Cause
+from podling.model.codec.quoting import quoted
+from podling.model.errors import Cause, bad_request
 from podling.model.types.meta import LabelSelector, ObjectMeta, OwnerReference
 from podling.process.waits import paced
 
@@ -72,6 +73,12 @@ def validate_any(meta: ObjectMeta) -> list[Cause]:
     return causes + at_least("metadata.generation", meta.generation, 0)
 
 
+def check_name(name: str) -> None:
+    """Refuse, with 400, what cannot be part of a path."""
+    if faults := names.path_segment(name):
+        raise bad_request(f"Name parameter invalid: {quoted(name)}: {', '.join(faults)}")
+
+
 def validate_written(meta: ObjectMeta, *, standard: bool = True) -> list[Cause]:
     """The faults of what every writer of an object may change of its metadata, a subresource's, too.
     `standard`: as of `validate`."""
@@ -97,7 +104,7 @@ def validate_update(new: ObjectMeta, old: ObjectMeta) -> list[Cause]:
         if value != getattr(old, attribute):
             causes.append(invalid(f"metadata.{wire}", value if value != "" else None, IMMUTABLE))
     known = frozenset(old.finalizers)
-    added = [finalizer for finalizer in new.finalizers if finalizer not in known]
+    added = sorted({finalizer for finalizer in new.finalizers if finalizer not in known})
     if old.deletion_timestamp and added:
         listed = ", ".join(f'"{finalizer}"' for finalizer in added)
         why = "no new finalizers can be added if the object is being deleted"
@@ -172,7 +179,7 @@ def _validate_owners(owners: list[OwnerReference]) -> list[Cause]:
         for wire, value in (("kind", owner.kind), ("name", owner.name), ("uid", owner.uid)):
             if not value:
                 causes.append(invalid(f"{path}.{wire}", value, "must not be empty"))
-        if owner.kind == "Event" and owner.api_version == "v1":
+        if owner.kind == "Event" and owner.api_version in ("v1", "/v1"):
             causes.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
     first, *others = [f"{owner.kind}/{owner.name}" for owner in owners if owner.controller] or [""]
     for other in others[:MOST_CONTROLLERS]:

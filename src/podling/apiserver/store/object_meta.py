@@ -36,6 +36,8 @@ NAME_ATTEMPTS = 8
 UUID_4, UUID_MASK = 0x4 << 76 | 0x8 << 60, 0xF << 76 | 0xC << 60
 """Version and variant of a random UUID, and where they stand."""
 VERSION = re.compile("0*[1-9][0-9]{0,19}")
+LONGEST_VERSION = 20
+"""Digits of a number of 64 bits."""
 
 REPEATED = (
     ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, "
@@ -104,7 +106,7 @@ def carry_over(new: KubeObject, old: KubeObject) -> None:
     ours, theirs = new.metadata, old.metadata
     ours.uid = ours.uid or theirs.uid
     ours.creation_timestamp = theirs.creation_timestamp
-    ours.deletion_timestamp = ours.deletion_timestamp or theirs.deletion_timestamp
+    ours.deletion_timestamp = theirs.deletion_timestamp or ours.deletion_timestamp
     if ours.deletion_grace_period_seconds is None:
         ours.deletion_grace_period_seconds = theirs.deletion_grace_period_seconds
     ours.generation = theirs.generation
@@ -133,18 +135,18 @@ def check_uid(new: ObjectMeta, old: ObjectMeta, plural: str, group: str) -> None
 
 def check_version(resource: Resource, new: ObjectMeta, old: ObjectMeta, revision: int) -> None:
     """Refuse, with 409, an update meant for another state, and with 400 one of a version that is none."""
-    version = new.resource_version
-    if version and not (version.isascii() and version.isdecimal()):
-        raise bad_request(f'strconv.ParseUint: parsing "{version}": invalid syntax')
-    if version.lstrip("0") and version != str(revision):
+    if read_version(new.resource_version) not in ("", str(revision)):
         raise conflict(resource.plural, old.name, STALE, resource.group)
 
 
-def check_name(name: str) -> None:
-    """Refuse, with 400, what cannot be part of a path."""
-    if name in (".", "..") or "%" in name:
-        why = "may not contain '%'" if "%" in name else f"may not be '{name}'"
-        raise bad_request(f"Name parameter invalid: {quoted(name)}: {why}")
+def read_version(version: str) -> str:
+    """The digits of a version, none if it says nothing. Raises StatusError 400 for one that is none."""
+    if version and not (version.isascii() and version.isdecimal()):
+        raise bad_request(f"strconv.ParseUint: parsing {quoted(version)}: invalid syntax")
+    digits = version.lstrip("0")
+    if len(digits) > LONGEST_VERSION or int(digits or "0") >= 1 << 64:
+        raise bad_request(f"strconv.ParseUint: parsing {quoted(version)}: value out of range")
+    return digits
 
 
 def check_preconditions(
@@ -182,7 +184,8 @@ def propagate(meta: ObjectMeta, options: DeleteOptions, *, orphans: bool) -> Non
         return
     kept = [finalizer for finalizer in meta.finalizers if finalizer not in (FOREGROUND, ORPHAN)]
     added = {"Foreground": [FOREGROUND], "Orphan": [ORPHAN]}.get(policy, [])
-    meta.finalizers = kept + added
+    if {*kept, *added} != {*meta.finalizers}:
+        meta.finalizers = kept + added
 
 
 def mark_deleted(meta: ObjectMeta, now: datetime) -> None:
@@ -194,6 +197,14 @@ def mark_deleted(meta: ObjectMeta, now: datetime) -> None:
 def begins_to_go(old: ObjectMeta, new: ObjectMeta) -> bool:
     """Whether the deletion counts as a change of what is wanted: it does where that is counted."""
     return bool(new.deletion_timestamp and not old.deletion_timestamp and new.generation)
+
+
+def is_marked_alike(one: ObjectMeta, other: ObjectMeta) -> bool:
+    """Whether both are being deleted alike, or neither is."""
+    return (one.deletion_timestamp, one.deletion_grace_period_seconds) == (
+        other.deletion_timestamp,
+        other.deletion_grace_period_seconds,
+    )
 
 
 def drop_repeated_owners(meta: ObjectMeta, warnings: list[str], complaint: str = REPEATED) -> None:

@@ -24,7 +24,6 @@ from podling.apiserver.rules import metadata
 from podling.apiserver.store import object_meta
 from podling.apiserver.store.kept import SERVER, KeptWith, by_server
 from podling.model.codec import json, pieces
-from podling.model.codec.fields import told_empty
 from podling.model.codec.json import with_nulls
 from podling.model.errors import STALE, Cause, StatusError, already_exists, conflict, invalid, not_found
 from podling.model.scheme import Resource
@@ -119,7 +118,7 @@ class Store(Generic[T]):
 
     def _key(self, namespace: str, name: str) -> str:
         """Raises StatusError 400 for a name that cannot be part of a path."""
-        object_meta.check_name(name)
+        metadata.check_name(name)
         return self.prefix(namespace) + name
 
     def has(self, namespace: str, name: str) -> bool:
@@ -243,30 +242,34 @@ class Store(Generic[T]):
         stays. Raises StatusError 404, 409 for a precondition that does not hold."""
 
         async def write(current: Entry) -> Deleted:
+            kind, standing = self.kind, current.object.metadata
             object_meta.check_preconditions(
-                self.kind.resource,
-                options.preconditions,
-                current.object.metadata,
-                current.revision,
-                briefly=self.kind.own_deletion,
+                kind.resource, options.preconditions, standing, current.revision, briefly=kind.own_deletion
             )
             await admission.admit(None, current.object)
             await admission.validate(None, current.object)
             marked, now = self.copy(current), self.clock.now()
             if mark is not None:
                 mark(marked)
-            if self.kind.has_dependents:
-                object_meta.propagate(marked.metadata, options, orphans=self.kind.orphans)
-            stays = self.kind.graceful_delete(marked, options, now)
+            if kind.has_dependents:
+                object_meta.propagate(marked.metadata, options, orphans=kind.orphans)
+            stays = kind.graceful_delete(marked, options, now)
+            is_alike = object_meta.is_marked_alike(standing, marked.metadata)
+            if is_alike and standing.deletion_grace_period_seconds:
+                # Who repeats a deletion whose time is not up changes nothing, not even who goes with it.
+                marked = self.copy(current)
             held = bool(marked.metadata.finalizers)
             if held and not stays:
                 object_meta.mark_deleted(marked.metadata, now)
-            begins = object_meta.begins_to_go(current.object.metadata, marked.metadata)
-            if begins and not self.kind.own_deletion:
-                marked.metadata.generation = current.object.metadata.generation + 1
-            if stays or held:
+            if object_meta.begins_to_go(standing, marked.metadata) and not kind.own_deletion:
+                marked.metadata.generation = standing.generation + 1
+            vanishes = standing.deletion_timestamp and kind.may_vanish(marked, current.object)
+            if held or (stays and not vanishes):
                 return Deleted(await self._replace(marked, current, dry_run=dry_run), gone=False)
-            if self.kind.has_grace and not dry_run:
+            if is_alike:
+                # It goes as it is: that nothing holds it any more nobody is told.
+                marked = self.copy(current)
+            elif kind.has_grace and not dry_run:
                 # Whoever watches is told first that the time is up, as in Kubernetes.
                 current = await self._replace(marked, current, dry_run=False)
             removed = await self._remove(current, dry_run=dry_run)
@@ -338,8 +341,7 @@ class Store(Generic[T]):
         new.metadata.managed_fields = entries
         # A binding is no change of what is wanted: a pod that runs unchanged is of generation 1.
         counts = kind.has_generation and rules is not UNRULED
-        empty = kind.counts_empty and told_empty(cast(Any, new).spec)
-        if counts and (empty or object_meta.differs_in_spec(new, old)):
+        if counts and (kind.counts(new) or object_meta.differs_in_spec(new, old)):
             new.metadata.generation = old.metadata.generation + 1
 
     def _new_faults(self, obj: T) -> list[Cause]:

@@ -19,7 +19,7 @@ from podling.apiserver.apply.schema import schema_of
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.request import flag
 from podling.apiserver.request.response import Response
-from podling.apiserver.store.object_meta import REPEATED_AFTER_ADMISSION, drop_repeated_owners
+from podling.apiserver.store.object_meta import REPEATED_AFTER_ADMISSION, drop_repeated_owners, read_version
 from podling.apiserver.verbs.body import other_kind, record_patch
 from podling.apiserver.verbs.options import field_validation
 from podling.apiserver.verbs.scope import Scope
@@ -93,11 +93,13 @@ async def _create(
     obj = _object(context, scope, dict(application.configuration))
     _tell_of_repeats(context, body)
     check_place(obj.metadata, namespace, context.info.name)
-    obj.metadata.resource_version = ""
     if obj.metadata.uid:
         uid = obj.metadata.uid
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         raise conflict(scope.resource.plural, obj.metadata.name, why, scope.resource.group)
+    read_version(obj.metadata.resource_version)
+    if not dry_run:
+        obj.metadata.resource_version = ""
     saved = await scope.store.create(
         obj,
         namespace,

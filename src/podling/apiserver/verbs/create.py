@@ -8,7 +8,6 @@ subresource, such as a service account's `token`, and stores nothing.
 
 from __future__ import annotations
 
-import json
 from typing import Any, cast
 
 import msgspec
@@ -19,7 +18,7 @@ from podling.apiserver.kinds.reviews import Review
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import body_format
 from podling.apiserver.request.response import Response
-from podling.apiserver.rules import field
+from podling.apiserver.rules import field, metadata
 from podling.apiserver.store import object_meta
 from podling.apiserver.store.object_meta import drop_repeated_owners
 from podling.apiserver.store.store import UNRULED
@@ -28,8 +27,7 @@ from podling.apiserver.verbs.delete import check_deletion
 from podling.apiserver.verbs.options import check_write
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show, show_answer
-from podling.model import names
-from podling.model.errors import bad_request, invalid
+from podling.model.errors import bad_request, conflict, invalid
 from podling.model.time import rfc3339
 from podling.watch.entry import Entry
 
@@ -62,7 +60,10 @@ async def answer(context: RequestContext, scope: Scope) -> Response:
         cause = field.invalid("metadata.name", body.metadata.name, subresource.misnamed)
         raise invalid(body.KIND, name, [cause], group)
     obj = scope.store.find(namespace, name).object
-    body.metadata.name, body.metadata.uid = name, obj.metadata.uid
+    uid = body.metadata.uid = body.metadata.uid or obj.metadata.uid
+    if uid != obj.metadata.uid:
+        raise conflict(body.KIND, name, subresource.replaced.format(uid, obj.metadata.uid), group)
+    body.metadata.name = name
     body.metadata.creation_timestamp = rfc3339(context.now)
     if faults := subresource.validate(body):
         raise invalid(body.KIND, "", faults, group)
@@ -92,8 +93,7 @@ async def act_on_named(context: RequestContext, scope: Scope) -> Response:
     name, body.metadata.uid = body.metadata.name, ""
     if not name:
         raise bad_request("Name parameter required.")
-    if faults := names.path_segment(name):
-        raise bad_request(f"Name parameter invalid: {json.dumps(name)}: {', '.join(faults)}")
+    metadata.check_name(name)
     return await _act(context, scope, name, body, dry_run=dry_run)
 
 

@@ -72,7 +72,7 @@ def check_deletion(wanted: DeleteOptions) -> None:
         if wanted.orphan_dependents is not None:
             why = "orphanDependents and deletionPropagation cannot be both set"
             faults.append(field.invalid("propagationPolicy", wanted.propagation_policy, why))
-        elif wanted.propagation_policy not in POLICIES:
+        if wanted.propagation_policy not in POLICIES:
             message = f'Unsupported value: "{wanted.propagation_policy}": supported values: ' + ", ".join(
                 f'"{policy}"' for policy in (*POLICIES, "nil")
             )

@@ -79,7 +79,7 @@ async def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> 
     cache, prefix = scope.store.cache, scope.store.prefix(scope.namespace(context))
     asked = revision(wanted.resource_version)
     await until_fresh(cache, asked)
-    match = await matcher(scope, wanted)
+    match, _, name = await selecting(scope, wanted)
     if wanted.continue_:
         start = decode_continue(wanted.continue_)
         if start.revision:
@@ -96,7 +96,9 @@ async def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> 
             refused.continue_token = encode_continue(start._replace(revision=None))
         raise refused from error
     if match is not None:
-        found = await matching(found, match, limit)
+        is_placed = scope.namespace(context) or not scope.resource.namespaced
+        is_one = name is not None and is_placed and not wanted.continue_
+        found = await matching(found, match, 0 if is_one else limit)
     metadata = ListMeta(resource_version=str(found.revision))
     if found.more:
         sent = found.entries[-1].key.removeprefix(prefix)
@@ -112,11 +114,11 @@ async def matching(every: Selection, match: Match, limit: int) -> Selection:
     for number, entry in enumerate(every.entries, 1):
         if number % JUDGED_AT_ONCE == 0:
             await long_work().wait()
-        if not match(entry):
-            continue
         if limit and len(found) == limit:
+            # Whether any of the rest matches is not looked for, as in Kubernetes.
             return every._replace(entries=found, more=True)
-        found.append(entry)
+        if match(entry):
+            found.append(entry)
     return every._replace(entries=found)
 
 
@@ -140,6 +142,8 @@ class Selected(NamedTuple):
     match: Match | None = None
     only: Only | None = None
     """What the predicate asks of one field."""
+    name: str | None = None
+    """That of the one object which is asked for by name."""
 
 
 async def matcher(scope: Scope, wanted: ListOptions) -> Match | None:
@@ -179,7 +183,8 @@ def _selecting(scope: Scope, wanted: ListOptions) -> Selected:
     exact = next((field for field, equal in fields.values if equal), None)
     if exact is None:
         return Selected(match)
-    return Selected(match, Only(exact, known[exact], fields.exact(exact) or ""))
+    only = Only(exact, known[exact], fields.exact(exact) or "")
+    return Selected(match, only, fields.exact("metadata.name"))
 
 
 class Continuation(NamedTuple):

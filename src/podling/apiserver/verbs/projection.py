@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from podling.apiserver.apply.apply import Application, Track, by_apply
+from podling.apiserver.apply.apply import Application, Track, by_apply, live_data
 from podling.apiserver.apply.configuration import configured_fields
 from podling.apiserver.apply.schema import schema_of
 from podling.apiserver.kinds.kind import Part, Projection
@@ -28,6 +28,7 @@ from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import not_shown_as
 from podling.apiserver.verbs.update import check_place
 from podling.model.codec import json
+from podling.model.codec.unstructured import decode_unstructured
 from podling.model.errors import bad_request, invalid
 from podling.model.types.meta import KubeObject, ManagedFieldsEntry
 from podling.watch.entry import Entry
@@ -57,9 +58,9 @@ async def patch_projection(context: RequestContext, scope: Scope) -> Response:
         return await _apply(context, scope, dry_run=dry_run)
     patched_from = await read_patch(context, projection.body)
 
-    def wanted(standing: KubeObject) -> KubeObject:
-        found: KubeObject = patched_from(json.to_data(projection.read(standing)))
-        return _checked(context, scope, found, standing)
+    def wanted(standing: Entry) -> KubeObject:
+        found: KubeObject = patched_from(json.to_data(projection.read(standing.object)))
+        return _checked(context, scope, found, standing.object)
 
     return await _write(context, scope, wanted, scope.track(context), dry_run=dry_run)
 
@@ -68,8 +69,9 @@ async def _apply(context: RequestContext, scope: Scope, *, dry_run: bool) -> Res
     """What a configuration of the projection says is applied to the object."""
     projection, type_ = _projection(scope), scope.resource.type
     sent = await read_body(context)
-    body = _configuration(context, projection.body, plain(sent.json))
-    written = projection.configured(body)
+    data = plain(sent.json)
+    body = _configuration(context, projection.body, data)
+    written = projection.configured(body, data)
     schema, what = schema_of(type_), f"/; {body.api_version}, Kind={body.kind}"
     application = Application(
         type=type_,
@@ -82,8 +84,10 @@ async def _apply(context: RequestContext, scope: Scope, *, dry_run: bool) -> Res
     )
     track = telling_of_repeats(context, sent, by_apply(application, now=context.now))
 
-    def wanted(standing: KubeObject) -> KubeObject:
-        return _checked(context, scope, body, standing)
+    def wanted(standing: Entry) -> KubeObject:
+        entries = application.known_entries(standing, context.now)
+        applied = json.from_data(application.result(live_data(standing), entries), type_)
+        return _checked(context, scope, projection.applied(body, applied), standing.object)
 
     return await _write(context, scope, wanted, track, dry_run=dry_run)
 
@@ -108,7 +112,7 @@ def _configuration(context: RequestContext, type_: type[KubeObject], data: dict[
     if isinstance(metadata, dict):
         metadata.setdefault("name", context.info.name)
     configured_fields(schema_of(type_), data, f"/; {version}, Kind={kind}")
-    return json.decode_sent(msgspec.json.encode(data), type_)
+    return decode_unstructured(msgspec.json.encode(data), type_)
 
 
 async def _write(
@@ -118,7 +122,7 @@ async def _write(
     projection = _projection(scope)
 
     def change(current: Entry) -> Any:
-        body = wanted(current.object)
+        body = wanted(current)
         if faults := projection.validate(body):
             group = body.API_VERSION.rpartition("/")[0]
             raise invalid(body.KIND, body.metadata.name, faults, group)

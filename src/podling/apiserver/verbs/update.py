@@ -32,6 +32,9 @@ async def update(context: RequestContext, scope: Scope) -> Response:
         # Whether it is there decides what is done.
         await scope.store.storage.current()
     if scope.store.kind.creates_on_update and not scope.store.has(namespace, name):
+        nobody = ObjectMeta(name=name)
+        object_meta.check_uid(wanted.metadata, nobody, scope.resource.plural, scope.resource.group)
+        object_meta.read_version(wanted.metadata.resource_version)
         await scope.check_may_create(context)
         admission = scope.admission(context, "CREATE", dry_run=dry_run)
         if not dry_run:

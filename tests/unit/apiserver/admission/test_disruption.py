@@ -123,7 +123,6 @@ async def test_an_evicted_pod_says_so(api: Conversation, pod_body: Callable[...,
     (condition,) = pod["status"]["conditions"]
     assert condition == {
         "type": "DisruptionTarget",
-        "observedGeneration": 1,
         "status": "True",
         "lastProbeTime": None,
         "lastTransitionTime": "2026-01-02T03:04:05Z",
