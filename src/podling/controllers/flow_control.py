@@ -19,6 +19,8 @@ from podling.model.time import Clock, rfc3339
 from podling.model.types.flowcontrol import FlowSchema, PriorityLevelConfiguration
 
 DANGLING = "Dangling"
+MAKER = "api-priority-and-fairness-config-producer-v1"
+"""The manager of the fields of what is there from the start."""
 MANAGER = "api-priority-and-fairness-config-consumer-v1"
 """Of the status."""
 
@@ -53,7 +55,7 @@ class FlowControl:
         standing, wanted = there.get("", name), self._made.get(key)
         if standing is None:
             if wanted is not None:
-                await self._client.create(wanted)
+                await self._client.create(wanted, manager=MAKER)
             return
         kept = UPDATED.items() <= standing.metadata.annotations.items()
         if wanted is not None and kept and standing.spec != wanted.spec:

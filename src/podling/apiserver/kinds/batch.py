@@ -67,8 +67,8 @@ TOO_MANY = (
 )
 
 
-def _warnings(name: str, spec: JobSpec, path: str) -> list[str]:
-    told = name_warnings(name)
+def _warnings(spec: JobSpec, path: str) -> list[str]:
+    told = []
     if (
         spec.completion_mode == INDEXED
         and (spec.completions or 0) > 100_000
@@ -86,6 +86,7 @@ def _default_failure_policy(spec: JobSpec) -> None:
 
 class Jobs(Controlled[Job]):
     resource = resource_of(Job)
+    warns_of_changes = True
     orphans = True
     deletion_warning = (
         "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to "
@@ -151,8 +152,12 @@ class Jobs(Controlled[Job]):
     def validate(self, obj: Job) -> list[Cause]:
         return list(validate_job(obj, self._gates))
 
+    def validate_changed(self, new: Job, old: Job) -> list[Cause]:
+        return list(validate_job(new, self._gates, old))
+
     def validate_update(self, new: Job, old: Job) -> list[Cause]:
-        is_held = bool(old.spec.suspend) and not old.status.start_time
+        is_held = bool(old.spec.suspend) and not old.status.active
+        is_held = is_held and (not old.status.start_time or has_condition(old, "Suspended"))
         return [
             *metadata.validate_update(new.metadata, old.metadata),
             # Kubernetes checks the spec of an updated Job twice and names each of its faults twice.
@@ -161,7 +166,10 @@ class Jobs(Controlled[Job]):
         ]
 
     def warnings(self, obj: Job) -> list[str]:
-        return _warnings(obj.metadata.name, obj.spec, "spec")
+        return _warnings(obj.spec, "spec")
+
+    def create_warnings(self, obj: Job) -> list[str]:
+        return [*name_warnings(obj.metadata.name), *super().create_warnings(obj)]
 
     def row(self, obj: Job, now: datetime) -> list[Any]:
         meta, spec, status = obj.metadata, obj.spec, obj.status
@@ -235,6 +243,7 @@ class _CronJobStatus(Status):
 
 class CronJobs(Controlled[CronJob]):
     resource = resource_of(CronJob)
+    warns_of_changes = True
     judges_prefix_again = False
     subresources: Mapping[str, Subresource] = {"status": _CronJobStatus()}
     columns = (
@@ -290,7 +299,10 @@ class CronJobs(Controlled[CronJob]):
         ]
 
     def warnings(self, obj: CronJob) -> list[str]:
-        return _warnings(obj.metadata.name, obj.spec.job_template.spec, "spec.jobTemplate.spec")
+        return _warnings(obj.spec.job_template.spec, "spec.jobTemplate.spec")
+
+    def create_warnings(self, obj: CronJob) -> list[str]:
+        return [*name_warnings(obj.metadata.name), *super().create_warnings(obj)]
 
     def row(self, obj: CronJob, now: datetime) -> list[Any]:
         spec, status = obj.spec, obj.status

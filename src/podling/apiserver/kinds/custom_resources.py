@@ -6,6 +6,7 @@ write into their status, `controllers/custom_resources.py` does.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from podling.apiserver.cel.formats import is_known
@@ -19,7 +20,7 @@ from podling.apiserver.rules.custom_resources.definition import (
     validate_names,
     validate_spec,
 )
-from podling.apiserver.rules.custom_resources.numbers import settle_numbers
+from podling.apiserver.rules.custom_resources.numbers import settle_numbers, settle_values
 from podling.apiserver.rules.custom_resources.walk import schemas_in
 from podling.model.errors import Cause
 from podling.model.rules.custom_resources import CLEANUP, set_condition
@@ -30,6 +31,7 @@ from podling.model.types.apiextensions import (
     CustomResourceDefinition,
     CustomResourceDefinitionCondition,
     CustomResourceDefinitionStatus,
+    JSONSchemaProps,
 )
 from podling.model.types.meta import DeleteOptions
 
@@ -89,11 +91,10 @@ class CustomResourceDefinitions(Controlled[CustomResourceDefinition]):
         if not status.stored_versions:
             status.stored_versions = _storage_version(obj) or None
         status.conditions = status.conditions or None
-        for version in spec.versions or ():
-            if version.schema is not None and version.schema.open_api_v3_schema is not None:
-                for schema in schemas_in(version.schema.open_api_v3_schema):
-                    schema.items = schema.items or None
-                settle_numbers(version.schema.open_api_v3_schema)
+        for root in _roots(obj):
+            for schema in schemas_in(root):
+                schema.items = schema.items or None
+            settle_numbers(root)
 
     def prepare_create(self, obj: CustomResourceDefinition, now: datetime) -> None:
         obj.status = CustomResourceDefinitionStatus(stored_versions=_storage_version(obj) or None)
@@ -109,24 +110,28 @@ class CustomResourceDefinitions(Controlled[CustomResourceDefinition]):
         )
 
     def validate(self, obj: CustomResourceDefinition) -> list[Cause]:
-        return validate_definition(obj) or validate_expressions(obj.spec)
+        causes = validate_definition(obj) or validate_expressions(obj.spec)
+        _keep(obj)
+        return causes
 
     def validate_changed(self, new: CustomResourceDefinition, old: CustomResourceDefinition) -> list[Cause]:
         causes = [
             *metadata.validate(new.metadata, namespaced=False, standard=False),
             *validate_spec(new.spec),
         ]
-        return causes or (validate_expressions(new.spec) if new.spec.versions != old.spec.versions else [])
+        if not causes and new.spec.versions != old.spec.versions:
+            causes = validate_expressions(new.spec)
+        _keep(new)
+        return causes
 
     def validate_update(self, new: CustomResourceDefinition, old: CustomResourceDefinition) -> list[Cause]:
         return [*metadata.validate_update(new.metadata, old.metadata), *validate_change(new, old)]
 
     def warnings(self, obj: CustomResourceDefinition) -> list[str]:
-        validations = [version.schema for version in obj.spec.versions or () if version.schema is not None]
         return [
             f'unrecognized format "{schema.format}"'
-            for validation in validations
-            for schema in schemas_in(validation.open_api_v3_schema)
+            for root in _roots(obj)
+            for schema in schemas_in(root)
             if schema.format and not is_known(schema.format, schema.type)
         ]
 
@@ -144,3 +149,16 @@ class CustomResourceDefinitions(Controlled[CustomResourceDefinition]):
 
 def _storage_version(obj: CustomResourceDefinition) -> list[str]:
     return [version.name for version in obj.spec.versions or () if version.storage][:1]
+
+
+def _roots(obj: CustomResourceDefinition) -> Iterator[JSONSchemaProps]:
+    """The schemas of all versions that have one."""
+    for version in obj.spec.versions or ():
+        if version.schema is not None and version.schema.open_api_v3_schema is not None:
+            yield version.schema.open_api_v3_schema
+
+
+def _keep(obj: CustomResourceDefinition) -> None:
+    """Numbers are judged as they were sent, and kept as Kubernetes writes them."""
+    for root in _roots(obj):
+        settle_values(root)

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from podling.apiserver.kinds.columns import AGE, CREATED_AT, NAME, age
 from podling.apiserver.kinds.kind import Column, Controlled, Kind, Status
 from podling.apiserver.rules import metadata
@@ -113,7 +115,7 @@ class ResourceQuotas(Controlled[ResourceQuota]):
     def validate_update(self, new: ResourceQuota, old: ResourceQuota) -> list[Cause]:
         causes = metadata.validate_update(new.metadata, old.metadata)
         if set(new.spec.scopes) != set(old.spec.scopes):
-            causes.append(invalid("spec.scopes", new.spec.scopes, IMMUTABLE))
+            causes.append(invalid("spec.scopes", new.spec.scopes or None, IMMUTABLE))
         return causes
 
     def row(self, obj: ResourceQuota, now: datetime) -> list[Any]:
@@ -146,9 +148,13 @@ def _validate_scopes(spec: ResourceQuotaSpec) -> Iterator[Cause]:
     path, scopes = "spec.scopes", spec.scopes
     # Each says all scopes, so what is said of many is made once.
     unsupported, misapplied = invalid(path, scopes, "unsupported scope"), invalid(path, scopes, MISAPPLIED)
-    yield from (unsupported for scope in scopes if scope not in SCOPES)
-    for scope in dict.fromkeys(scopes):
-        yield from (misapplied for _ in _misapplied(scope, spec.hard))
+    judged: set[str] = set()
+    for scope in scopes:
+        if scope not in SCOPES:
+            yield unsupported
+        if scope not in judged:
+            yield from (misapplied for _ in _misapplied(scope, spec.hard))
+        judged.add(scope)
     if _conflict(scopes):
         yield invalid(path, scopes, "conflicting scopes")
 
@@ -256,6 +262,8 @@ def _validate_item(item: LimitRangeItem, path: str) -> Iterator[Cause]:
         )
     for name in item.max_limit_request_ratio:
         yield from rule(name, f"{path}.maxLimitRequestRatio[{name}]")
+    if item.type == "Pod":
+        item = msgspec.structs.replace(item, default={}, default_request={})
     everything = (item.max, item.min, item.default, item.default_request, item.max_limit_request_ratio)
     for name in sorted(set().union(*everything)):
         yield from _validate_amounts(item, name, path)
@@ -275,14 +283,12 @@ def _validate_amounts(item: LimitRangeItem, name: str, path: str) -> Iterator[Ca
     ):
         if small is not None and large is not None and small > large:
             yield invalid(f"{path}.{blamed}[{name}]", value, f"{what} {small} is greater than {than} {large}")
+    ratio, where = item.max_limit_request_ratio.get(name), f"{path}.maxLimitRequestRatio[{name}]"
+    if ratio is not None and ratio < ONE:
+        yield invalid(where, ratio, f"ratio {ratio} is less than 1")
+    if ratio is not None and least and most and ratio.nanos * least.nanos > most.nanos * ONE.nanos:
+        widest = most.nanos / least.nanos
+        yield invalid(where, ratio, f"ratio {ratio} is greater than max/min = {widest:f}")
     if not overcommits(name) and default is not None and request is not None and default != request:
         why = f"default value {default} must equal to defaultRequest value {request} in {name}"
         yield invalid(f"{path}.defaultRequest[{name}]", request, why)
-    ratio, where = item.max_limit_request_ratio.get(name), f"{path}.maxLimitRequestRatio[{name}]"
-    if ratio is None:
-        return
-    if ratio < ONE:
-        yield invalid(where, ratio, f"ratio {ratio} is less than 1")
-    if least and most and ratio.nanos * least.nanos > most.nanos * ONE.nanos:
-        widest = most.nanos / least.nanos
-        yield invalid(where, ratio, f"ratio {ratio} is greater than max/min = {widest:f}")

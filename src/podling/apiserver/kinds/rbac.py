@@ -74,8 +74,6 @@ def validate_subjects(subjects: list[Subject], *, namespaced: bool) -> Iterator[
                 if not subject.namespace and not namespaced:
                     yield required(f"{where}.namespace")
             case "User" | "Group":
-                if not subject.name:
-                    yield invalid(f"{where}.name", "", f"{subject.kind.lower()} name cannot be empty")
                 if subject.api_group != GROUP:
                     yield not_supported(f"{where}.apiGroup", subject.api_group, (GROUP,))
             case _:

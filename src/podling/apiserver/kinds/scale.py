@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from podling.apiserver.kinds.columns import AGE, NAME, NONE, age, labels_text, selector_text
 from podling.apiserver.kinds.kind import Column, Projection
@@ -46,8 +49,12 @@ class Scaling(Projection[Any]):
     def write(self, obj: Any, body: Scale) -> None:
         obj.spec.replicas = body.spec.replicas
 
-    def configured(self, body: Scale) -> dict[str, Any]:
-        return {"spec": {"replicas": body.spec.replicas}}
+    def configured(self, body: Scale, sent: Mapping[str, Any]) -> dict[str, Any]:
+        is_said = "replicas" in (sent.get("spec") or {})
+        return {"spec": {"replicas": body.spec.replicas}} if is_said else {}
+
+    def applied(self, body: Scale, obj: Any) -> Scale:
+        return msgspec.structs.replace(body, spec=ScaleSpec(replicas=obj.spec.replicas or 0))
 
     def validate(self, body: Scale) -> list[Cause]:
         return [*metadata.validate(body.metadata), *at_least("spec.replicas", body.spec.replicas, 0)]

@@ -25,7 +25,7 @@ from podling.apiserver.rules.storage import (
     validate_drivers_update,
     validate_storage_class,
 )
-from podling.model.codec.fields import wire_name
+from podling.model.codec.fields import told_empty, wire_name
 from podling.model.errors import Cause
 from podling.model.rules.volume_binding import DEFAULT_CLASS
 from podling.model.scheme import resource_of
@@ -100,7 +100,10 @@ class StorageClasses(_Storage[StorageClass]):
         return validate_storage_class(obj)
 
     def validate_change(self, new: StorageClass, old: StorageClass) -> Iterator[Cause]:
-        return _immutable(new, old, "", "parameters", "provisioner", "reclaim_policy", "volume_binding_mode")
+        if new.parameters != old.parameters:
+            shown = new.parameters if "parameters" in told_empty(new) else internal(new.parameters)
+            yield invalid("parameters", shown, IMMUTABLE)
+        yield from _immutable(new, old, "", "provisioner", "reclaim_policy", "volume_binding_mode")
 
     def warnings(self, obj: StorageClass) -> list[str]:
         return [

@@ -11,7 +11,7 @@ from typing import Any
 
 from podling.apiserver.kinds.columns import AGE, NAME, UNSET, age
 from podling.apiserver.kinds.kind import Column, Controlled, Status
-from podling.apiserver.kinds.pods.warnings import GONE, warn_of_fractions, warn_of_term
+from podling.apiserver.kinds.pods.warnings import GONE, claim_warnings, warn_of_term
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.volume.claims import (
     STORAGE,
@@ -187,12 +187,8 @@ class PersistentVolumeClaims(Controlled[PersistentVolumeClaim]):
         ]
 
     def warnings(self, obj: PersistentVolumeClaim) -> list[str]:
-        amounts = obj.spec.resources
-        return [
-            *_warn_of_annotation(obj.metadata.annotations, *CLASS_FIELD),
-            *warn_of_fractions(amounts.requests, "spec.resources.requests", (STORAGE,)),
-            *warn_of_fractions(amounts.limits, "spec.resources.limits", (STORAGE,)),
-        ]
+        of_class = _warn_of_annotation(obj.metadata.annotations, *CLASS_FIELD)
+        return [*of_class, *claim_warnings(obj.spec, "spec.resources")]
 
     def row(self, obj: PersistentVolumeClaim, now: datetime) -> list[Any]:
         spec, is_bound = obj.spec, bool(obj.spec.volume_name)

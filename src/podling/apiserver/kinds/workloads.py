@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from podling.apiserver.kinds.columns import AGE, NAME, age, joined, labels_text, or_none, selector_text
 from podling.apiserver.kinds.kind import Column, Controlled, Kind, Status, Subresource
 from podling.apiserver.kinds.pods.update import drop_alpha_fields
-from podling.apiserver.kinds.pods.warnings import name_warnings, template_warnings
+from podling.apiserver.kinds.pods.warnings import claim_warnings, name_warnings, template_warnings
 from podling.apiserver.kinds.scale import SCALING
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.field import IMMUTABLE, at_least, invalid, required
@@ -30,11 +30,13 @@ from podling.apiserver.rules.workloads import (
     validate_status,
 )
 from podling.model import names
+from podling.model.codec import json
 from podling.model.errors import Cause
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.rules.defaults import default_pod_spec
 from podling.model.scheme import resource_of
 from podling.model.types.apps import (
+    TEMPLATE_GENERATION,
     ControllerRevision,
     DaemonSet,
     Deployment,
@@ -52,7 +54,6 @@ KEEPS_ALL = (
     "spec.revisionHistoryLimit: a negative value retains all historical revisions; "
     "a value >= 0 is recommended"
 )
-TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 DESIRED = Column("Desired", "integer", description="How many pods are wanted.")
 CURRENT = Column("Current", "integer", description="How many pods there are.")
 READY = Column("Ready", "integer", description="How many pods are ready.")
@@ -92,6 +93,7 @@ class _Templated(Controlled[Any]):
     """A kind with a pod template in its spec."""
 
     judges_prefix_again = False
+    warns_of_changes = True
     warns_of_names: ClassVar[bool] = True
     unattended = "podling has no controller for it: no pods are made unless another controller manager runs"
 
@@ -278,6 +280,10 @@ class ReplicationControllers(_Templated):
         template = obj.spec.template
         return template_warnings(template, "spec.template") if template is not None else []
 
+    def update_warnings(self, obj: ReplicationController, old: ReplicationController) -> list[str]:
+        # Of what it was, as in Kubernetes.
+        return super().update_warnings(old, obj)
+
     def row(self, obj: ReplicationController, now: datetime) -> list[Any]:
         spec = obj.spec
         return [
@@ -337,7 +343,8 @@ class DaemonSets(_Templated):
 
     def default(self, obj: DaemonSet) -> None:
         spec, strategy = obj.spec, obj.spec.update_strategy
-        obj.metadata.annotations.setdefault(TEMPLATE_GENERATION, "0")
+        annotations = obj.metadata.annotations
+        annotations[TEMPLATE_GENERATION] = str(int(annotations.get(TEMPLATE_GENERATION, "0")))
         default_pod_spec(spec.template.spec)
         strategy.type = strategy.type or ROLLING
         if strategy.type == ROLLING:
@@ -353,13 +360,18 @@ class DaemonSets(_Templated):
 
     def prepare_create(self, obj: DaemonSet, now: datetime) -> None:
         super().prepare_create(obj, now)
-        obj.metadata.annotations = {**obj.metadata.annotations, TEMPLATE_GENERATION: "1"}
+        said = int(obj.metadata.annotations[TEMPLATE_GENERATION])
+        obj.metadata.annotations = {**obj.metadata.annotations, TEMPLATE_GENERATION: str(max(said, 1))}
 
     def prepare_update(self, new: DaemonSet, old: DaemonSet) -> None:
         super().prepare_update(new, old)
         counted = int(old.metadata.annotations[TEMPLATE_GENERATION])
         counted += new.spec.template != old.spec.template
         new.metadata.annotations = {**new.metadata.annotations, TEMPLATE_GENERATION: str(counted)}
+
+    def update_warnings(self, obj: DaemonSet, old: DaemonSet) -> list[str]:
+        counts = (one.metadata.annotations[TEMPLATE_GENERATION] for one in (obj, old))
+        return self.warnings(obj) if len({*counts}) > 1 else []
 
     def validate_spec(self, obj: DaemonSet) -> Iterator[Cause]:
         return validate_daemon_set_spec(obj.spec, "spec", self._gates)
@@ -465,10 +477,12 @@ class StatefulSets(_Templated):
         spec = validate_stateful_set_spec(new.spec, "spec", self._gates, changed=True)
         return [*metadata.validate(new.metadata), *spec]
 
-    def warnings(self, obj: StatefulSet) -> list[str]:
-        limit = obj.spec.revision_history_limit
-        told = [KEEPS_ALL] if limit is not None and limit < 0 else []
-        return super().warnings(obj) + told
+    def create_warnings(self, obj: StatefulSet) -> list[str]:
+        return [*super().create_warnings(obj), *_own_warnings(obj, "resources")]
+
+    def update_warnings(self, obj: StatefulSet, old: StatefulSet) -> list[str]:
+        # Kubernetes names the field so where it is an update.
+        return [*super().update_warnings(obj, old), *_own_warnings(obj, "Spec.resources")]
 
     def validate_update(self, new: StatefulSet, old: StatefulSet) -> list[Cause]:
         return [
@@ -483,6 +497,14 @@ class StatefulSets(_Templated):
             age(obj.metadata.creation_timestamp, now),
             *container_cells(obj.spec.template.spec),
         ]
+
+
+def _own_warnings(obj: StatefulSet, resources: str) -> list[str]:
+    """Those that are not of the pods. `resources`: what the field of a claim is called."""
+    limit, told = obj.spec.revision_history_limit, list[str]()
+    for i, claim in enumerate(obj.spec.volume_claim_templates):
+        told += claim_warnings(claim.spec, f"spec.volumeClaimTemplates[{i}].{resources}")
+    return [*told, KEEPS_ALL] if limit is not None and limit < 0 else told
 
 
 class ControllerRevisions(Kind[ControllerRevision]):
@@ -508,7 +530,8 @@ class ControllerRevisions(Kind[ControllerRevision]):
 
     def validate_update(self, new: ControllerRevision, old: ControllerRevision) -> list[Cause]:
         causes = metadata.validate_update(new.metadata, old.metadata)
-        if new.data != old.data:
+        # By how it is written, too: 1 is not 1.0.
+        if json.encode(new.data) != json.encode(old.data):
             causes.append(invalid("data", new.data, IMMUTABLE))
         return causes
 

@@ -38,7 +38,10 @@ class ParsedPatch(NamedTuple):
 
 def merge_patch(target: Any, patch: Any) -> Any:
     """`target` with `patch` merged in, as a new document (RFC 7386): a null removes a member, objects are
-    merged, any other value replaces."""
+    merged, any other value replaces. Objects in a list lose their nulls, too, unless the list replaces an
+    object."""
+    if isinstance(patch, list) and not isinstance(target, dict):
+        return [_pruned(each) for each in patch]
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
@@ -48,6 +51,11 @@ def merge_patch(target: Any, patch: Any) -> Any:
         else:
             result[key] = merge_patch(result.get(key), value)
     return result
+
+
+def _pruned(value: Any) -> Any:
+    """An element of a list keeps its place, though it is null."""
+    return merge_patch(None, value) if isinstance(value, dict | list) else value
 
 
 class _Operation(msgspec.Struct):

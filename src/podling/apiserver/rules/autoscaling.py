@@ -57,7 +57,7 @@ def validate_spec(spec: HorizontalPodAutoscalerSpec, path: str) -> Iterator[Caus
         why = "must be greater than or equal to `minReplicas`"
         yield invalid(f"{path}.maxReplicas", spec.max_replicas, why)
     yield from _validate_reference(spec.scale_target_ref, f"{path}.scaleTargetRef")
-    yield from validate_group(spec.scale_target_ref.api_version, f"{path}.scaleTargetRef.apiVersion")
+    yield from validate_group(spec.scale_target_ref, f"{path}.scaleTargetRef.apiVersion")
     for i, metric in enumerate(spec.metrics):
         yield from _validate_metric(metric, f"{path}.metrics[{i}]")
     if least == 0 and not any(metric.type in ("Object", "External") for metric in spec.metrics):
@@ -75,11 +75,13 @@ def _validate_reference(reference: CrossVersionObjectReference, path: str) -> It
         yield from all_invalid(f"{path}.{name}", value, names.path_segment(value))
 
 
-def validate_group(api_version: str, path: str) -> Iterator[Cause]:
+def validate_group(reference: CrossVersionObjectReference, path: str) -> Iterator[Cause]:
+    """What is scaled has an API group, unless it is of the one kind that has none."""
+    api_version = reference.api_version
     group, slash, _ = api_version.partition("/")
     if api_version.count("/") > 1:
         yield from _validate_group_version(api_version, path)
-    elif not (group and slash):
+    elif not (group and slash) and reference.kind != "ReplicationController":
         yield invalid(path, api_version, "apiVersion must specify API group")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from podling.apiserver.rules.field import IMMUTABLE, at_least, duplicate, internal, invalid, required
 from podling.model.errors import Cause
-from podling.model.rules.indexes import overlap, parse_indexes
+from podling.model.rules.indexes import overlap, parse_indexes, readable_indexes
 from podling.model.rules.jobs import (
     COMPLETE,
     FAILED,
@@ -19,13 +19,11 @@ from podling.model.rules.jobs import (
 from podling.model.types.batch import Job, JobStatus
 
 CONDITIONS = "status.conditions"
-ANY_NUMBER = 1 << 31
-"""More completions than a Job can have."""
 
 
 def validate_job_status(new: Job, old: Job) -> Iterator[Cause]:
     yield from _validate_counts(new.status)
-    yield from _validate_end(new)
+    yield from _validate_end(new, old)
     if is_finished(new):
         yield from _validate_finished(new.status)
     yield from _validate_indexes(new, old)
@@ -66,7 +64,7 @@ def _plain(why: str) -> Cause:
     return Cause("FieldValueInvalid", f"Invalid value: {why}", CONDITIONS)
 
 
-def _validate_end(job: Job) -> Iterator[Cause]:
+def _validate_end(job: Job, old: Job) -> Iterator[Cause]:
     status, path = job.status, "status.completionTime"
     is_complete, is_failed = has_condition(job, COMPLETE), has_condition(job, FAILED)
     will_fail, succeeds = has_condition(job, FAILURE_TARGET), has_condition(job, SUCCESS_CRITERIA_MET)
@@ -82,7 +80,7 @@ def _validate_end(job: Job) -> Iterator[Cause]:
         yield required(path, "completionTime is required for Complete jobs")
     if completed and started and completed < started:
         yield invalid(path, completed, "must be equal to or after `startTime`")
-    if is_failed and not will_fail:
+    if is_failed and not will_fail and not has_condition(old, FAILED):
         yield _plain("cannot set Failed=True condition without the FailureTarget=true condition")
     if is_complete and not succeeds:
         yield _plain("cannot set Complete=True condition without the SuccessCriteriaMet=true condition")
@@ -90,6 +88,8 @@ def _validate_end(job: Job) -> Iterator[Cause]:
 
 def _validate_success(new: Job, old: Job) -> Iterator[Cause]:
     if not has_condition(new, SUCCESS_CRITERIA_MET):
+        if has_condition(new, COMPLETE) and new.spec.success_policy is not None:
+            yield _plain("cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True")
         return
     if has_condition(new, FAILED):
         yield _plain("cannot set SuccessCriteriaMet=True and Failed=true conditions")
@@ -111,34 +111,29 @@ def _validate_finished(status: JobStatus) -> Iterator[Cause]:
 
 def _validate_indexes(new: Job, old: Job) -> Iterator[Cause]:
     """What stays as it was is not judged: a Job may get fewer indexes than have completed."""
-    spec, status, before = new.spec, new.status, old.status
-    is_changed = {
-        "completedIndexes": status.completed_indexes != before.completed_indexes,
-        "failedIndexes": status.failed_indexes != before.failed_indexes,
-    }
-    failed = status.failed_indexes if spec.backoff_limit_per_index is not None else None
-    parsed = []
-    for wire, text in (("completedIndexes", status.completed_indexes), ("failedIndexes", failed)):
-        if text is None or spec.completions is None:
-            continue
-        try:
-            parsed.append(parse_indexes(text, spec.completions if is_changed[wire] else ANY_NUMBER))
-        except ValueError as error:
-            if is_changed[wire]:
-                yield invalid(f"status.{wire}", text, f"error parsing {wire}: {error}")
-    if is_changed["completedIndexes"] and spec.completion_mode != INDEXED and status.completed_indexes:
-        why = "cannot set non-empty completedIndexes when non-indexed completion mode"
-        yield invalid("status.completedIndexes", status.completed_indexes, why)
-    if (
-        is_changed["failedIndexes"]
-        and status.failed_indexes is not None
-        and spec.backoff_limit_per_index is None
+    spec, completed, failed = new.spec, new.status.completed_indexes, new.status.failed_indexes
+    is_new, fails_anew = completed != old.status.completed_indexes, failed != old.status.failed_indexes
+    has_limit = spec.backoff_limit_per_index is not None
+    for wire, text, is_judged in (
+        ("completedIndexes", completed, is_new),
+        ("failedIndexes", failed, fails_anew and has_limit),
     ):
+        if text is not None and spec.completions is not None and is_judged:
+            try:
+                parse_indexes(text, spec.completions)
+            except ValueError as error:
+                yield invalid(f"status.{wire}", text, f"error parsing {wire}: {error}")
+    if is_new and spec.completion_mode != INDEXED and completed:
+        why = "cannot set non-empty completedIndexes when non-indexed completion mode"
+        yield invalid("status.completedIndexes", completed, why)
+    if fails_anew and failed is not None and not has_limit:
         why = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
-        yield invalid("status.failedIndexes", status.failed_indexes, why)
-    if any(is_changed.values()) and len(parsed) == 2 and (shared := overlap(*parsed)) is not None:
-        why = f"failedIndexes and completedIndexes overlap at index: {shared}"
-        yield invalid("status.failedIndexes", status.failed_indexes, why)
+        yield invalid("status.failedIndexes", failed, why)
+    if (is_new or fails_anew) and failed and spec.completions is not None:
+        lists = (readable_indexes(text, spec.completions) for text in (completed, failed))
+        if (shared := overlap(*lists)) is not None:
+            why = f"failedIndexes and completedIndexes overlap at index: {shared}"
+            yield invalid("status.failedIndexes", failed, why)
 
 
 def _validate_transition(new: Job, old: Job) -> Iterator[Cause]:

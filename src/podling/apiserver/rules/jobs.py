@@ -55,10 +55,13 @@ OPERATORS = ("In", "NotIn")
 NEEDS_INDEXES = "requires indexed completion mode"
 
 
-def validate_job(job: Job, gates: Gates = DEFAULT_GATES) -> Iterator[Cause]:
+def validate_job(job: Job, gates: Gates = DEFAULT_GATES, old: Job | None = None) -> Iterator[Cause]:
+    """`old`: the Job before it changed, if it is no new one."""
     yield from metadata.validate(job.metadata)
     spec = job.spec
-    yield from _validate_generated_selector(job)
+    standing = old.spec.template.metadata.labels if old is not None else None
+    has_new_labels = standing is None or (JOB_NAME in standing and CONTROLLER_UID in standing)
+    yield from _validate_generated_selector(job, has_new_labels=has_new_labels)
     yield from validate_job_spec(spec, "spec", gates)
     if spec.completion_mode == INDEXED and spec.completions is not None and spec.completions > 0:
         hostname = f"{job.metadata.name}-{spec.completions - 1}"
@@ -67,18 +70,16 @@ def validate_job(job: Job, gates: Gates = DEFAULT_GATES) -> Iterator[Cause]:
             yield invalid("metadata.name", job.metadata.name, why)
 
 
-def _validate_generated_selector(job: Job) -> Iterator[Cause]:
+def _validate_generated_selector(job: Job, *, has_new_labels: bool) -> Iterator[Cause]:
+    """`has_new_labels`: whether labels with a domain must be there beside those without."""
     meta, labels = job.metadata, job.spec.template.metadata.labels
     selector = job.spec.selector
     if job.spec.manual_selector or selector is None:
         return
     path = "spec.template.metadata.labels"
-    generated = {
-        OLD_CONTROLLER_UID: meta.uid,
-        OLD_JOB_NAME: meta.name,
-        CONTROLLER_UID: meta.uid,
-        JOB_NAME: meta.name,
-    }
+    generated = {OLD_CONTROLLER_UID: meta.uid, OLD_JOB_NAME: meta.name}
+    if has_new_labels:
+        generated |= {CONTROLLER_UID: meta.uid, JOB_NAME: meta.name}
     for key, value in generated.items():
         if key not in labels:
             yield required(f"{path}[{key}]", f"must be '{value}'")
@@ -256,6 +257,7 @@ def _validate_success(rule: SuccessPolicyRule, completions: int, path: str) -> I
         where = f"{path}.succeededIndexes"
         if len(indexes) > MOST_SUCCEEDED:
             yield too_long(where, MOST_SUCCEEDED)
+        within = 0
         try:
             within = sum(map(len, parse_indexes(indexes, completions)))
         except ValueError as error:
@@ -332,14 +334,14 @@ def _validate_zone(zone: str, path: str) -> Iterator[Cause]:
     if zone.lower() == "local":
         why = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
         yield invalid(path, zone, why)
-    if zone != "Local" and (fault := zone_fault(zone)):
+    if fault := zone_fault(zone):
         yield invalid(path, zone, fault)
 
 
 def _validate_job_template(template: JobTemplateSpec, path: str, gates: Gates) -> Iterator[Cause]:
     spec = template.spec
     yield from _validate_without_selector(spec, f"{path}.spec", gates)
-    if spec.manual_selector:
-        yield not_supported(f"{path}.spec.manualSelector", spec.manual_selector, ("nil", "false"))
     if spec.selector is not None:
         yield invalid(f"{path}.spec.selector", spec.selector, "`selector` will be auto-generated")
+    if spec.manual_selector:
+        yield not_supported(f"{path}.spec.manualSelector", spec.manual_selector, ("nil", "false"))

@@ -318,9 +318,9 @@ def _validate_daemon_strategy(strategy: DaemonSetUpdateStrategy, path: str) -> I
         where = f"{path}.rollingUpdate"
         unavailable = 0 if rolling.max_unavailable is None else rolling.max_unavailable
         surge = 0 if rolling.max_surge is None else rolling.max_surge
-        for wire, value in (("maxUnavailable", unavailable), ("maxSurge", surge)):
-            yield from validate_amount(value, f"{where}.{wire}")
-            yield from validate_share(value, f"{where}.{wire}")
+        for judge in (validate_amount, validate_share):
+            yield from judge(unavailable, f"{where}.maxUnavailable")
+            yield from judge(surge, f"{where}.maxSurge")
         has_unavailable, has_surge = _amount(unavailable) != 0, _amount(surge) != 0
         if has_unavailable and has_surge:
             why = "may not be set when maxUnavailable is non-zero"

@@ -87,6 +87,10 @@ def told_empty(part: Telling) -> Set[str]:
     return told
 
 
+class NotConvertibleError(ValueError):
+    """An object says what Kubernetes' own type for it has no room for; the message is Go's."""
+
+
 class Object(Part):
     """A top-level API type. `kind` and `apiVersion` are filled in, so an encoded object begins with them."""
 

@@ -24,6 +24,7 @@ from podling.model.codec.fields import (
     INTEGERS,
     TOLD_EMPTY,
     FieldInfo,
+    NotConvertibleError,
     Shape,
     Telling,
     fields_of,
@@ -154,6 +155,9 @@ def from_data(data: Any, type_: type[T]) -> T:
     except (GoJSONError, TimeError) as error:
         raise refusal(str(error), type_) from error
     except (msgspec.ValidationError, RecursionError) as error:
+        cause = error.__cause__
+        if isinstance(cause, NotConvertibleError):
+            raise refusal(str(cause), type_) from cause
         raise refusal(f"json: {error}", type_) from error
 
 

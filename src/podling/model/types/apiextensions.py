@@ -47,7 +47,10 @@ class ValidationRule(Part):
 
 
 class JSONSchemaProps(Telling):
-    TELLS = ("dependencies",)
+    TELLS = (
+        *("dependencies", "definitions", "patternProperties", "enum", "allOf", "oneOf", "anyOf"),
+        "x-kubernetes-list-map-keys",
+    )
 
     id: str = ""
     schema: str = msgspec.field(default="", name="$schema")

@@ -2,10 +2,25 @@
 
 from typing import Annotated, Any, ClassVar
 
-from podling.model.codec.fields import RETAIN_KEYS, Int32, Int64, IntOrString, Part, Time, always, by, null
+from podling.model.codec.fields import (
+    RETAIN_KEYS,
+    Int32,
+    Int64,
+    IntOrString,
+    NotConvertibleError,
+    Part,
+    Time,
+    always,
+    by,
+    null,
+)
+from podling.model.integers import parse_int64
 from podling.model.types.meta import KubeObject, LabelSelector
 from podling.model.types.persistent_volume import PersistentVolumeClaim
 from podling.model.types.pod import PodTemplateSpec
+
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+"""The annotation that counts the changes of a DaemonSet's template."""
 
 
 class ControllerRevision(KubeObject):
@@ -61,6 +76,14 @@ class DaemonSet(KubeObject):
 
     spec: DaemonSetSpec = always(DaemonSetSpec)
     status: DaemonSetStatus = always(DaemonSetStatus)
+
+    def __post_init__(self) -> None:
+        """Raises NotConvertibleError for an annotation that is no number: Kubernetes has it as a field."""
+        super().__post_init__()
+        try:
+            parse_int64(self.metadata.annotations.get(TEMPLATE_GENERATION, "0"))
+        except ValueError as error:
+            raise NotConvertibleError(str(error)) from error
 
 
 class RollingUpdateDeployment(Part):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar
 
-from podling.model.codec.fields import SET, Int32, Int64, Part, Time, always, by, null
+from podling.model.codec.fields import SET, Int32, Int64, Part, Telling, Time, always, by, null
 from podling.model.quantity import Quantity
 from podling.model.types.meta import KubeObject, LabelSelector
 from podling.model.types.persistent_volume import PersistentVolumeSpec
@@ -77,7 +77,8 @@ class TopologySelectorTerm(Part):
     match_label_expressions: list[TopologySelectorLabelRequirement] = []
 
 
-class StorageClass(KubeObject):
+class StorageClass(KubeObject, Telling):
+    TELLS = ("parameters",)
     KIND: ClassVar[str] = "StorageClass"
     API_VERSION: ClassVar[str] = "storage.k8s.io/v1"
 

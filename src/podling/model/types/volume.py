@@ -141,7 +141,9 @@ class VolumeResourceRequirements(Part):
     requests: ResourceList = {}
 
 
-class PersistentVolumeClaimSpec(Part):
+class PersistentVolumeClaimSpec(Telling):
+    TELLS = ("resources.requests",)
+
     access_modes: list[str] = []
     selector: LabelSelector | None = None
     resources: VolumeResourceRequirements = always(VolumeResourceRequirements)
