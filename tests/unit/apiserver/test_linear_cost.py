@@ -29,6 +29,7 @@ from podling.apiserver.apply.managed_fields import (
 from podling.apiserver.apply.schema import changes_of_new, schema_of
 from podling.apiserver.cel.checker import Expression
 from podling.apiserver.cel.compilation import Compilation
+from podling.apiserver.cel.formats import is_of_format
 from podling.apiserver.cel.patterns import pattern_fault
 from podling.apiserver.cel.urls import parsed_url
 from podling.apiserver.cel.words import faults_in, told
@@ -649,6 +650,20 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
         for name, (n, make) in SCHEMAS.items()
     },
     "pattern": (20_000, lambda n: f"{'(a*)*' * (n // 50)}{'a' * n}", pattern_fault),
+    **{
+        f"format {form} of {text!r}": (
+            20_000,
+            lambda n, text=text: text * n,  # type: ignore[misc]
+            lambda made, form=form: is_of_format(form, made),  # type: ignore[misc]
+        )
+        for form, text in (
+            ("email", "a "),
+            ("email", '"a'),
+            ("duration", "1"),
+            ("duration", "1h"),
+            ("uri", "a"),
+        )
+    },
     "path of a field": (
         20_000,
         lambda n: ("['a'].'" * n, JSONSchemaProps(additional_properties=JSONSchemaProps(type="object"))),

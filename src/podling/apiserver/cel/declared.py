@@ -72,8 +72,10 @@ class Declared:
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """Of the fields, by those under which expressions know them."""
-        return {known: name for name in self.shape.fields if (known := escaped(name))}
+        """Of the fields, by those under which expressions know them: one that is a word of the language by
+        itself, too."""
+        known = {known: name for name in self.shape.fields if (known := escaped(name))}
+        return known | {name: name for name in RESERVED & self.shape.fields.keys()}
 
     def field(self, name: str) -> Declared | None:
         """By the name under which expressions know it."""

@@ -6,27 +6,41 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import date
 from ipaddress import IPv6Address, ip_address, ip_network
+from string import digits
+from unicodedata import category
 
-from podling.apiserver.cel.urls import parsed_url
+from podling.apiserver.cel.urls import requested_url
 from podling.model import names
 
 OF_NUMBERS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 """The formats of numbers by type."""
-LONGEST_HOST_NAME, LONGEST_HOST_LABEL = 253, 63
+LONGEST_HOST_NAME, LONGEST_HOST_LABEL = 255, 63
 _HEX = "[0-9a-fA-F]"
 _CARD = (
     "4[0-9]{12}([0-9]{3})?|5[1-5][0-9]{14}|6(011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|"
     r"3(0[0-5]|[68][0-9])[0-9]{11}|(2131|1800|35\d{3})\d{11}"
 )
-_SHADE = r"\s*([01]?[0-9]{1,2}|2[0-4][0-9]|25[0-5])\s*"
-_UNITS = "ns|us|µs|ms|[smhdw]|nano|nanosecond|micro|microsecond|milli|millisecond"
-_LONG_UNITS = "sec|second|min|minute|hr|hour|day|week|wk"
-_TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?([zZ]|[+-][0-9]{2}:[0-9]{2})"
+_SHADE = r"[\t\n\f\r ]*(0|[1-9][0-9]?|1[0-9][0-9]|2[0-4][0-9]|25[0-5])[\t\n\f\r ]*"
+_GO_DURATION = r"[+-]?(0|(([0-9]++(\.[0-9]*+)?|\.[0-9]++)(ns|us|µs|μs|ms|s|m|h))++)"
+_NANOSECONDS = {"ns": 1, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9, "m": 6e10, "h": 3.6e12}
+_AMOUNT = r"(?<![0-9])([0-9]++)[\t\n\f\r ]*+([A-Za-zµ]++)"
+_UNITS = frozenset(("ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"))
+_LONG_UNITS = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
+"""What the name of a unit may begin with."""
+MOST_DIGITS, LARGEST = 19, (1 << 63) - 1
+"""Of an amount that is read."""
+_TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})"
+_LETTERS = r"!#-'*+\-/-9=?A-Z^-~\u0080-\U0010ffff"
+_NAME = rf"[{_LETTERS}]++(?:\.[{_LETTERS}]++)*+"
+_QUOTED = r'"(?:[\t !#-\[\]-~\u0080-\U0010ffff]|\\[\t -~\u0080-\U0010ffff])++"'
+_SPEC = rf"[\t ]*+(?:{_NAME}|{_QUOTED})@[\t ]*+(?:{_NAME}|\[(?P<address>[!-Z^-~]*+)\])"
+_PHRASE = rf"(?:[{_LETTERS}.\t ]|{_QUOTED})*+"
+_COMMENTS = r"[\t ]*+(?:\([^()\\]*+\)[\t ]*+)*+"
 
 
 def _by(pattern: str) -> Callable[[str], bool]:
     # Compiled when it is first asked for: most servers never see a schema.
-    return lambda text: re.fullmatch(pattern, text) is not None
+    return lambda text: re.fullmatch(pattern, text, re.ASCII) is not None
 
 
 def _uuid(third: str, fourth: str) -> Callable[[str], bool]:
@@ -34,16 +48,23 @@ def _uuid(third: str, fourth: str) -> Callable[[str], bool]:
 
 
 def _is_hostname(text: str) -> bool:
-    labels = text.split(".")
-    if len(text) > LONGEST_HOST_NAME or len(labels) < 2 or len(labels[-1]) < 2:
+    """A name without dots may end with the only dash in it. The last of several is of letters."""
+    *above, last = text.split(".")
+    longest = max(len(name.encode()) for name in (*above, last))
+    if len(text.encode()) > LONGEST_HOST_NAME or longest > LONGEST_HOST_LABEL:
         return False
-    return all(
-        0 < len(label) <= LONGEST_HOST_LABEL
-        and label.replace("-", "a").replace("_", "-").isalnum()
-        and not label.startswith("-")
-        and not label.endswith("-")
-        for label in labels
+    if not above:
+        return _are_of_host(last[:1]) and (last[1:] in ("", "-") or _are_of_host(last[1:].removeprefix("-")))
+    return (
+        all(_are_of_host(f"{name[:1]}{name[-1:]}") and _are_of_host(name.replace("-", "a")) for name in above)
+        and len(last) > 1
+        and all(category(letter)[0] == "L" for letter in last)
     )
+
+
+def _are_of_host(letters: str) -> bool:
+    """Letters, digits and symbols, at least one."""
+    return bool(letters) and all(one in digits or category(one)[0] in "LS" for one in letters)
 
 
 def _is_cidr(text: str) -> bool:
@@ -69,15 +90,35 @@ def _without_zeros(address: str) -> str:
 
 
 def _is_date(text: str) -> bool:
+    # Kubernetes knows a year 0, which has as many days as this.
+    known = f"2000{text[4:]}" if text[:4] == "0000" else text
     try:
-        return bool(re.fullmatch(r"\d{4}-\d\d-\d\d", text)) and bool(date.fromisoformat(text))
+        return bool(re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", text)) and bool(date.fromisoformat(known))
     except ValueError:
         return False
 
 
 def _is_time(text: str) -> bool:
-    day, letter, time = text[:10], text[10:11], text[11:]
-    return _is_date(day) and letter in ("t", "T") and re.fullmatch(_TIME, time) is not None
+    """What comes after a second `t` is not looked at."""
+    day, *rest = text.lower().split("t")
+    return _is_date(day) and bool(rest) and re.fullmatch(_TIME, rest[0]) is not None
+
+
+def _is_duration(text: str) -> bool:
+    """One of Go's, or a text with an amount of any unit that is known in it."""
+    if re.fullmatch(_GO_DURATION, text):
+        amounts = re.findall("([0-9.]++)([a-zµμ]++)", text)
+        if sum(float(amount) * _NANOSECONDS[unit] for amount, unit in amounts) <= LARGEST:
+            return True
+    found = re.findall(_AMOUNT, text)
+    return all(_is_amount(digits) for digits, _ in found) and any(
+        unit.lower() in _UNITS or unit.lower().startswith(_LONG_UNITS) for _, unit in found
+    )
+
+
+def _is_amount(text: str) -> bool:
+    figures = text.lstrip("0")
+    return len(figures) <= MOST_DIGITS and int(figures or "0") <= LARGEST
 
 
 def _is_isbn(text: str, length: int) -> bool:
@@ -101,18 +142,23 @@ def _is_card(text: str) -> bool:
 
 
 def _is_email(text: str) -> bool:
-    found = re.fullmatch(r"(?:[^<>@]*<([^<>]*)>|([^<>]*))", text.strip())
-    address = (found[1] or found[2] or "") if found else ""
-    local, at, domain = address.rpartition("@")
-    return bool(at and local and domain) and not re.search(r"[\s,;:@()\\\"]", local + domain.strip("[]"))
+    found = re.fullmatch(rf"{_SPEC}{_COMMENTS}", text) or re.fullmatch(
+        rf"{_PHRASE}<{_SPEC}>{_COMMENTS}", text
+    )
+    if found is None or found["address"] is None:
+        return found is not None
+    try:
+        return "%" not in found["address"] and bool(ip_address(found["address"]))
+    except ValueError:
+        return False
 
 
 def _is_uri(text: str) -> bool:
     try:
-        url = parsed_url(text.partition("#")[0])
+        requested_url(text)
     except ValueError:
         return False
-    return bool(url.scheme) or text.startswith("/")
+    return True
 
 
 _CHECKS: Mapping[str, Callable[[str], bool]] = {
@@ -122,7 +168,7 @@ _CHECKS: Mapping[str, Callable[[str], bool]] = {
     "creditcard": _is_card,
     "date": _is_date,
     "datetime": _is_time,
-    "duration": _by(rf"\s*[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)\s*(({_UNITS})|({_LONG_UNITS})s?)\s*)+"),
+    "duration": _is_duration,
     "email": _is_email,
     "hexcolor": _by(f"#?({_HEX}{{3}}|{_HEX}{{6}})"),
     "hostname": _is_hostname,
@@ -135,11 +181,12 @@ _CHECKS: Mapping[str, Callable[[str], bool]] = {
     "k8s-short-name": lambda text: not names.dns1123_label(text),
     "mac": _by(
         rf"({_HEX}{{2}}([:-]){_HEX}{{2}}(\2{_HEX}{{2}}){{4}}((\2{_HEX}{{2}}){{2}}|(\2{_HEX}{{2}}){{14}})?)|"
-        rf"({_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}}(\.{_HEX}{{4}}|(\.{_HEX}{{4}}){{7}})?)"
+        rf"({_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}}(\.{_HEX}{{4}}|(\.{_HEX}{{4}}){{7}})?)|"
+        rf"{_HEX}{{12}}|{_HEX}{{16}}|{_HEX}{{40}}"
     ),
     "password": lambda text: True,
     "rgbcolor": _by(rf"rgb\({_SHADE},{_SHADE},{_SHADE}\)"),
-    "ssn": _by(r"\d{3}[- ]?\d{2}[- ]\d{4}"),
+    "ssn": _by("[0-9]{3}[- ][0-9]{2}[- ][0-9]{4}"),
     "uri": _is_uri,
     "uuid": _uuid(f"{_HEX}{{4}}", f"{_HEX}{{4}}"),
     "uuid3": _uuid(f"3{_HEX}{{3}}", f"{_HEX}{{4}}"),

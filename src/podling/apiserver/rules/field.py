@@ -16,6 +16,7 @@ import msgspec
 
 from podling.model.codec import json
 from podling.model.codec.fields import ACRONYMS, FieldInfo, fields_of
+from podling.model.codec.quoting import quoted
 from podling.model.errors import Cause
 from podling.model.quantity import Quantity
 from podling.model.types.container import EphemeralContainerCommon
@@ -38,7 +39,7 @@ ESCAPES = {
 IMMUTABLE = "field is immutable"
 
 MISSING = object()
-CAPITAL = ACRONYMS | {"cel", "uid"}
+CAPITAL = ACRONYMS | {"cel", "se", "uid"}
 TIMES = ("date-time", "micro-time")
 _ESCAPED = str.maketrans({letter: f"\\u{ord(letter):04x}" for letter in "<>&"})
 """What Go writes so in JSON, though not in a string by itself."""
@@ -67,7 +68,7 @@ def not_found(path: str, value: Any, detail: str = "") -> Cause:
 def not_supported(path: str, value: Any, supported: Iterable[str]) -> Cause:
     """The supported values are listed as given; those of a set in order."""
     ordered = sorted(supported) if isinstance(supported, AbstractSet) else supported
-    values = ", ".join(f'"{one}"' for one in ordered)
+    values = ", ".join(map(quoted, ordered))
     return Cause(
         "FieldValueNotSupported", f"Unsupported value: {shown(value)}: supported values: {values}", path
     )
@@ -78,10 +79,15 @@ def internal_error(path: str, detail: str) -> Cause:
 
 
 def too_long(path: str, limit: int) -> Cause:
-    return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", path)
+    if limit < 0:
+        return Cause("FieldValueTooLong", "Too long: value is too long", path)
+    size = "1 byte" if limit == 1 else f"{limit} bytes"
+    return Cause("FieldValueTooLong", f"Too long: may not be more than {size}", path)
 
 
 def too_many(path: str, count: int, limit: int) -> Cause:
+    if limit < 0:
+        return Cause("FieldValueTooMany", f"Too many: {count}: has too many items", path)
     items = "item" if limit == 1 else "items"
     return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} {items}", path)
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from podling.apiserver.rules import metadata
+from podling.apiserver.rules.custom_resources.numbers import kept
 from podling.apiserver.rules.custom_resources.values import Budget, TooCostlyError, validate_value
 from podling.apiserver.rules.custom_resources.walk import At, Visit, told
 from podling.apiserver.rules.field import invalid, required
@@ -71,10 +72,10 @@ def _validate_default(schema: JSONSchemaProps, at: At, within: _Object, *, embed
         if wrong:
             listed = [f"{cause.field.removeprefix('.')}: {cause.message}" for cause in wrong]
             joined = listed[0] if len(listed) == 1 else f"[{', '.join(listed)}]"
-            faults = [invalid(str(at), value, f"must result in valid metadata: {joined}")]
+            faults = [invalid(str(at), kept(value), f"must result in valid metadata: {joined}")]
     else:
         if not _is_pruned(value, schema, embedded=embedded):
-            yield invalid(str(at), value, "must not have unknown fields")
+            yield invalid(str(at), kept(value), "must not have unknown fields")
         faults = _validate_meta(value, schema, at, embedded=embedded)
     try:
         yield from faults or validate_value(value, schema, at, within.budget)

@@ -31,6 +31,7 @@ from podling.apiserver.rules.field import (
     required,
 )
 from podling.model import names
+from podling.model.codec.fields import told_empty
 from podling.model.errors import Cause
 from podling.model.rules.custom_resources import APPROVAL, approval, condition_of, is_protected
 from podling.model.types.apiextensions import (
@@ -293,23 +294,21 @@ def _validate_validation(
     if validation is None or (schema := validation.open_api_v3_schema) is None:
         return
     where = f"{path}.openAPIV3Schema"
-    if has_status:
-        yield from _validate_with_status(schema, where)
+    causes = list(_validate_with_status(schema, where)) if has_status else []
     if schema.nullable:
-        yield forbidden(f"{where}.nullable", "nullable cannot be true at the root")
+        causes.append(forbidden(f"{where}.nullable", "nullable cannot be true at the root"))
     at, why = At(None, where), unsupported(schema)
-    causes = [] if why else validate_structural(schema, at) or validate_defaults(schema, at, budget)
+    if not why:
+        causes += validate_structural(schema, at) or validate_defaults(schema, at, budget)
     causes += validate_schema(schema, at)
-    if why and not causes:
-        causes.append(invalid(where, "", why))
-    yield from causes
+    yield from causes or ([invalid(where, "", why)] if why else [])
 
 
 def _validate_with_status(schema: JSONSchemaProps, path: str) -> Iterator[Cause]:
     empty = JSONSchemaProps()
-    for attribute in schema.__struct_fields__:
+    for attribute, name in zip(schema.__struct_fields__, schema.__struct_encode_fields__, strict=True):
         value = getattr(schema, attribute)
-        if value == getattr(empty, attribute):
+        if value == getattr(empty, attribute) and name not in told_empty(schema):
             continue
         if attribute == "type" and value != "object":
             yield invalid(f"{path}.type", value, f'only "object" is allowed as the type {IF_STATUS}')

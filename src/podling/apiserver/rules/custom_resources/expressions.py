@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -98,10 +99,16 @@ def validate_rules(root: JSONSchemaProps, at: At) -> list[Cause]:
     ruled = list(rules_in(root, at))
     if not ruled:
         return []
-    verdicts, costs, causes = iter(_verdicts_anywhere(root, ruled)), list[tuple[int, str]](), list[Cause]()
+    every, costs, causes = iter(_verdicts_anywhere(root, ruled)), list[tuple[int, str]](), list[Cause]()
+    of_schemas = {id(one.schema): list(islice(every, len(one.schema.validations))) for one in ruled}
+    from podling.apiserver.rules.custom_resources.default_rules import validate_default_rules
+
+    # What is wrong with the defaults is told alone.
+    if faults := validate_default_rules(root, at, of_schemas):
+        return faults
     for one in ruled:
         for number, rule in enumerate(one.schema.validations):
-            verdict = next(verdicts)
+            verdict = of_schemas[id(one.schema)][number]
             if not verdict.has_type:
                 if number == 0:
                     causes.append(internal_error(str(one.at.child("x-kubernetes-validations")), NO_TYPE))

@@ -3,6 +3,7 @@ those beyond 64 bits are floating."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +11,6 @@ from podling.apiserver.rules.custom_resources.walk import schemas_in
 from podling.model.types.apiextensions import JSONSchemaProps
 
 LARGEST = 1 << 63
-EXACT = 1 << 53
 WRITTEN_OUT = 10**21
 """From here on a number is written with an exponent."""
 LIMITS = ("maximum", "minimum", "multiple_of")
@@ -18,48 +18,29 @@ VALUES = ("default", "example")
 
 
 def settle_numbers(root: JSONSchemaProps) -> None:
-    """Rewrite the limits of a schema and the values in it, all that are inside of it, too."""
+    """Rewrite the limits of a schema and what no number of 64 bits holds in its values, all that are inside
+    of it, too. Other values are judged as they were sent."""
     for schema in schemas_in(root):
         for name in LIMITS:
             value = getattr(schema, name)
             if value is not None:
                 setattr(schema, name, written(float(value)))
-        for name in VALUES:
-            if (value := getattr(schema, name)) is not None:
-                setattr(schema, name, _settle(value, schema if name == "default" else None))
-        schema.enum = [_settle(value, None) for value in schema.enum]
+        _change_values(schema, _held)
 
 
-def _settle(value: Any, schema: JSONSchemaProps | None) -> Any:
-    """A JSON value of that schema, changed in place where it has parts."""
-    waiting: list[tuple[Any, JSONSchemaProps | None]] = [(value, schema)]
-    while waiting:
-        one, known = waiting.pop()
-        for key, inner in (
-            one.items() if isinstance(one, dict) else enumerate(one) if isinstance(one, list) else ()
-        ):
-            within = _within(known, key)
-            if isinstance(inner, dict | list):
-                waiting.append((inner, within))
-            else:
-                one[key] = _judged(inner, within)
-    return value if isinstance(value, dict | list) else _judged(value, schema)
+def settle_values(root: JSONSchemaProps) -> None:
+    """Rewrite the values in a schema that were judged."""
+    for schema in schemas_in(root):
+        _change_values(schema, _kept)
 
 
-def _within(schema: JSONSchemaProps | None, key: str | int) -> JSONSchemaProps | None:
-    """The schema of a part."""
-    if schema is None:
-        return None
-    found = schema.items if isinstance(key, int) else schema.properties.get(key, schema.additional_properties)
-    return found if isinstance(found, JSONSchemaProps) else None
-
-
-def _judged(value: Any, schema: JSONSchemaProps | None) -> Any:
-    """What was written as a floating number and is no exact integer stays one where an integer belongs: it
-    is refused there."""
-    if schema and schema.type == "integer" and isinstance(value, float) and abs(value) >= EXACT:
-        return value
-    return _settled(value)
+def kept(value: Any) -> Any:
+    """A value as it is kept; a copy if it has parts."""
+    if isinstance(value, list):
+        return [kept(one) for one in value]
+    if isinstance(value, dict):
+        return {name: kept(one) for name, one in value.items()}
+    return _kept(value)
 
 
 def written(value: Any) -> Any:
@@ -69,9 +50,33 @@ def written(value: Any) -> Any:
     return value
 
 
-def _settled(value: Any) -> Any:
+def _change_values(schema: JSONSchemaProps, change: Callable[[Any], Any]) -> None:
+    for name in VALUES:
+        if (value := getattr(schema, name)) is not None:
+            setattr(schema, name, _changed(value, change))
+    schema.enum = [_changed(value, change) for value in schema.enum]
+
+
+def _changed(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A JSON value, changed in place where it has parts."""
+    if not isinstance(value, dict | list):
+        return change(value)
+    waiting: list[Any] = [value]
+    while waiting:
+        one = waiting.pop()
+        for key, inner in one.items() if isinstance(one, dict) else enumerate(one):
+            if isinstance(inner, dict | list):
+                waiting.append(inner)
+            else:
+                one[key] = change(inner)
+    return value
+
+
+def _held(value: Any) -> Any:
+    return float(value) if type(value) is int and not -LARGEST <= value < LARGEST else value
+
+
+def _kept(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST:
         return int(value)
-    if type(value) is int and not -LARGEST <= value < LARGEST:
-        return float(value)
     return value

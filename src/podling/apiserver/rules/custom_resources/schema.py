@@ -94,7 +94,8 @@ def _unsupported(schema: JSONSchemaProps, at: At, within: _Within) -> Iterator[C
     if schema.id:
         yield forbidden(str(at.child("id")), "id is not supported")
     for attribute, name in UNSUPPORTED:
-        if getattr(schema, attribute) not in (None, {}) or attribute in told_empty(schema):
+        is_told = name == "dependencies" and name in told_empty(schema)
+        if is_told or getattr(schema, attribute) not in (None, {}):
             yield forbidden(str(at.child(name)), f"{name} is not supported")
     if schema.type == "null":
         why = "type cannot be set to null, use nullable as an alternative"

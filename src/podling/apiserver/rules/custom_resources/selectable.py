@@ -13,6 +13,8 @@ from podling.model.types.apiextensions import JSONSchemaProps, SelectableField
 
 MOST_FIELDS = 8
 TYPES = frozenset(("string", "boolean", "integer"))
+ANYTHING = JSONSchemaProps()
+"""The schema of a field that may be of any."""
 NOWHERE = "does not refer to a valid field"
 _TOKEN = re.compile(r"'(?:[^'\\]|\\.)*'|[.\[\]]|[^.\[\]]+", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
@@ -92,6 +94,8 @@ def _step(schema: JSONSchemaProps, name: str) -> JSONSchemaProps:
         found: JSONSchemaProps | bool | None = schema.properties.get(name)
     else:
         found = schema.additional_properties
+    if isinstance(found, bool):
+        return ANYTHING
     if not isinstance(found, JSONSchemaProps):
         raise _PathError(NOWHERE)
     return found

@@ -6,7 +6,6 @@ defaults.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from podling.apiserver.cel.patterns import pattern_fault
 from podling.apiserver.rules.custom_resources.walk import At, Visit, schemas_in, told
@@ -35,7 +34,7 @@ FORBIDDEN_IN_CONDITIONS = (
     ("validations", "x-kubernetes-validations", "empty"),
 )
 """Attribute, wire name, and what it must be."""
-UNSET: tuple[Any, ...] = (None, "", False, [])
+EMPTY = JSONSchemaProps()
 UNSUPPORTED = (
     ("id", "id"),
     ("schema", "schema"),
@@ -160,9 +159,9 @@ def _nested(schema: JSONSchemaProps, at: At, *, any_of: bool = True) -> Visit:
     for name, inner in sorted(schema.properties.items()):
         yield _nested(inner, at.child("properties").key(name))
     for attribute, name, what in FORBIDDEN_IN_CONDITIONS:
-        if getattr(schema, attribute) not in UNSET:
+        if getattr(schema, attribute) != getattr(EMPTY, attribute):
             yield forbidden(str(at.child(name)), f"must be {what} to be structural")
-    if isinstance(schema.additional_properties, JSONSchemaProps):
+    if schema.additional_properties not in (None, False):
         yield forbidden(str(at.child("additionalProperties")), "must be undefined to be structural")
     if "metadata" in schema.properties:
         where = at.child("properties").key("metadata")

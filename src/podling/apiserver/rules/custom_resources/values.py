@@ -14,10 +14,11 @@ import msgspec
 
 from podling.apiserver.cel.formats import FORMATS, is_of_format
 from podling.apiserver.cel.patterns import matches
-from podling.apiserver.rules.custom_resources.numbers import written
+from podling.apiserver.rules.custom_resources.numbers import kept
 from podling.apiserver.rules.custom_resources.walk import At
 from podling.apiserver.rules.field import invalid, not_supported, required, too_long, too_many
 from podling.model.codec import json
+from podling.model.codec.quoting import quoted
 from podling.model.errors import Cause
 from podling.model.types.apiextensions import JSONSchemaProps
 
@@ -25,12 +26,18 @@ MOST_STEPS = 50_000
 A_STEP = 500
 """Characters that are read or written in a step."""
 INTEGERS = {"int32": 31, "int64": 63}
+SMALL_FLOATS = ("float", "float32")
+BEYOND_FLOAT32 = 2.0**128 - 2.0**103
+GO_FORMATS = {"integer": "int64", "number": "float64"}
+"""What Kubernetes calls the formats of numbers that it has read."""
 MOST_FAULTS = 1_000
 EXACT, WIDEST = 1 << 53, 1 << 63
 SHORT = 6
 """Digits before the point of a floating number that is shown without exponent."""
 NEARLY = 1e-9
 """Part of a number that it may be away from a whole one."""
+LETTERS = 0x110000
+NO_LETTER = "\ufffd"
 ONE_OF = "must validate one and only one schema (oneOf)."
 
 
@@ -57,6 +64,10 @@ class _Result(msgspec.Struct):
     causes: list[Cause] = []
     checks: int = 0
 
+    def add(self, other: _Result) -> None:
+        self.causes += other.causes
+        self.checks += other.checks
+
 
 def validate_value(value: Any, schema: JSONSchemaProps, at: At, budget: Budget) -> list[Cause]:
     """Raises TooCostlyError."""
@@ -76,19 +87,22 @@ class _Validation:
     def of(self, value: Any, schema: JSONSchemaProps, path: At) -> _Result:
         """`path`: where in the value, `a.b[0]`. It is written only for a fault."""
         self._spend(1 + len(value) // A_STEP if isinstance(value, str) else 1)
-        found = _Result(causes=list(self._type(value, schema, path)), checks=1)
+        found = _Result(causes=list(self._type(value, schema, path)))
+        found.checks += not found.causes
         if value is None:
+            found.causes += self._enum(value, schema, path)
             return found
-        found.checks += 3
+        # What has neither a type nor a format is not asked for them.
+        found.checks += 5 if schema.type or schema.format else 3
         self._combined(value, schema, path, found)
         if isinstance(value, str):
             found.checks += 1 + (schema.format in FORMATS)
             found.causes += self._string(value, schema, path)
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            found.checks += 1
+            found.checks += 2
             found.causes += self._number(value, schema, path)
         elif isinstance(value, list):
-            found.checks += 1
+            found.checks += 2
             self._list(value, schema, path, found)
         found.causes += self._enum(value, schema, path)
         if isinstance(value, dict):
@@ -110,78 +124,83 @@ class _Validation:
         return invalid(str(self._at), "", what)
 
     def _type(self, value: Any, schema: JSONSchemaProps, path: At) -> Iterator[Cause]:
-        if not schema.type or schema.int_or_string or (value is None and schema.nullable):
+        wanted, kind = schema.type, kind_of(value)
+        if value is None:
+            if wanted and not schema.nullable:
+                yield self._wrong_type(path, wanted, kind)
             return
-        kind = kind_of(value)
-        if kind == schema.type or (schema.type == "number" and kind == "integer"):
-            return
-        if schema.type == "integer" and kind == "number" and is_whole(value):
-            return
-        if kind == "number" and schema.type == "integer" and schema.format in INTEGERS:
-            yield self._wrong_type(path, schema.format, "float64")
-            return
-        yield self._wrong_type(path, schema.type, kind)
+        is_number = wanted in ("integer", "number")
+        is_wanted = (
+            kind == wanted
+            or (wanted == "number" and kind == "integer")
+            or (wanted == "integer" and kind == "number" and is_whole(value))
+        )
+        if schema.format and isinstance(value, str | list):
+            # Of these a format says all, but of numbers.
+            if is_number:
+                yield self._wrong_type(path, wanted, kind)
+        elif schema.format and not is_wanted and schema.format != (own := GO_FORMATS.get(kind, "")):
+            yield self._wrong_type(path, schema.format, own)
+        elif (wanted or schema.format) and not is_wanted:
+            yield self._wrong_type(path, wanted, kind)
 
     def _wrong_type(self, path: At, wanted: str, got: str) -> Cause:
-        why = f"{path} in body must be of type {wanted}: {json.encode(got).decode()}"
+        why = f"{path} in body must be of type {wanted}: {quoted(got)}"
         return invalid(self._where(path), got, why)._replace(reason="FieldValueTypeInvalid")
 
     def _combined(self, value: Any, schema: JSONSchemaProps, path: At, found: _Result) -> None:
         def shown() -> str:
-            return json.encode(str(path)).decode()
+            return quoted(str(path))
 
         if schema.any_of:
-            best = self._alternatives(value, schema.any_of, path, found)
-            if best is not None:
-                found.causes += [
-                    self._told(f"{shown()} must validate at least one schema (anyOf)"),
-                    *best.causes,
-                ]
+            best = self._alternatives(value, schema.any_of, path)
+            if best.causes:
+                found.causes.append(self._told(f"{shown()} must validate at least one schema (anyOf)"))
+            found.add(best)
         if schema.one_of:
             results = [self.of(value, one, path) for one in schema.one_of]
             valid = [one for one in results if not one.causes]
             if not valid:
-                best = max(results, key=lambda one: one.checks)
-                found.causes += [self._told(f"{shown()} {ONE_OF} Found none valid"), *best.causes]
+                found.causes.append(self._told(f"{shown()} {ONE_OF} Found none valid"))
+                found.add(max(results, key=lambda one: one.checks))
             elif len(valid) > 1:
                 found.causes.append(self._told(f"{shown()} {ONE_OF} Found {len(valid)} valid alternatives"))
+            else:
+                found.add(valid[0])
         if schema.all_of:
             results = [self.of(value, one, path) for one in schema.all_of]
             for one in results:
-                found.causes += one.causes
-                found.checks += one.checks
+                found.add(one)
             if wrong := sum(bool(one.causes) for one in results):
                 none = ". None validated" if wrong == len(results) else ""
                 found.causes.append(self._told(f"{shown()} must validate all the schemas (allOf){none}"))
         if schema.not_ is not None and not self.of(value, schema.not_, path).causes:
             found.causes.append(self._told(f"{shown()} must not validate the schema (not)"))
 
-    def _alternatives(
-        self, value: Any, schemas: list[JSONSchemaProps], path: At, found: _Result
-    ) -> _Result | None:
-        """None if one is met, otherwise the result of that with most checks."""
+    def _alternatives(self, value: Any, schemas: list[JSONSchemaProps], path: At) -> _Result:
+        """The result of the first that is met, otherwise of that with most checks."""
         best: _Result | None = None
         for one in schemas:
             result = self.of(value, one, path)
             if not result.causes:
-                found.checks += result.checks
-                return None
+                return result
             if best is None or result.checks > best.checks:
                 best = result
+        assert best is not None
         return best
 
     def _string(self, value: str, schema: JSONSchemaProps, path: At) -> Iterator[Cause]:
         if schema.max_length is not None and len(value) > schema.max_length:
             yield too_long(self._where(path), schema.max_length)
-        if schema.min_length is not None and len(value) < schema.min_length:
+        elif schema.min_length is not None and len(value) < schema.min_length:
             yield self._invalid(path, value, f"should be at least {schema.min_length} chars long")
-        if schema.pattern and not matches(schema.pattern, value):
+        elif schema.pattern and not matches(schema.pattern, value):
             yield self._invalid(path, value, f"should match '{schema.pattern}'")
         if schema.format in FORMATS and not is_of_format(schema.format, value):
             yield self._wrong_type(path, schema.format, value)
 
     def _number(self, value: float, schema: JSONSchemaProps, path: At) -> Iterator[Cause]:
-        if schema.type == "integer" and (why := _beyond(value, schema)):
+        if why := _beyond(value, schema):
             yield self._told(f"Checked value {why} in {path}")
         if schema.multiple_of is not None:
             yield from self._multiple(value, schema, path)
@@ -197,7 +216,7 @@ class _Validation:
             if limit is None:
                 continue
             judged, bound = value, _as_of(value, float(limit))
-            if schema.type == "integer" and (why := _beyond(float(limit), schema)):
+            if why := _beyond(float(limit), schema):
                 yield self._told(f"{name} boundary value {why} in {path}")
                 judged, bound = float(value), float(limit)
             is_beyond = judged < bound if name == "Minimum" else judged > bound
@@ -207,14 +226,14 @@ class _Validation:
     def _multiple(self, value: float, schema: JSONSchemaProps, path: At) -> Iterator[Cause]:
         factor = float(schema.multiple_of or 0)
         judged: float = value
-        if schema.type == "integer" and (why := _beyond(factor, schema)):
+        if why := _beyond(factor, schema):
             yield self._told(f"MultipleOf value {why} in {path}")
             judged = float(value)
         factor = _as_of(judged, factor)
         if factor <= 0:
             why = f"factor MultipleOf declared for {path} must be positive: {go_number(factor)}"
             yield self._shown(path, factor, why)
-        elif judged % factor if isinstance(judged, int) else not is_whole(judged / factor):
+        elif judged % factor if isinstance(judged, int) else not is_whole(_times(judged, factor)):
             yield self._limit(path, judged, f"should be a multiple of {go_number(factor)}")
 
     def _limit(self, path: At, value: float, what: str) -> Cause:
@@ -226,9 +245,7 @@ class _Validation:
     def _list(self, value: list[Any], schema: JSONSchemaProps, path: At, found: _Result) -> None:
         if isinstance(schema.items, JSONSchemaProps):
             for i, item in enumerate(value):
-                inner = self.of(item, schema.items, path.item(i))
-                found.checks += inner.checks
-                found.causes += inner.causes
+                found.add(self.of(item, schema.items, path.item(i)))
                 if len(found.causes) > MOST_FAULTS:
                     return
         if schema.min_items is not None and len(value) < schema.min_items:
@@ -242,10 +259,8 @@ class _Validation:
     def _enum(self, value: Any, schema: JSONSchemaProps, path: At) -> Iterator[Cause]:
         self._spend(len(schema.enum))
         if schema.enum and not any(_equals(value, one) for one in schema.enum):
-            listed = [
-                one if isinstance(one, str) else json.encode(written(one)).decode() for one in schema.enum
-            ]
-            found = not_supported(self._where(path), value, listed)
+            listed = [one if isinstance(one, str) else json.encode(kept(one)).decode() for one in schema.enum]
+            found = not_supported(self._where(path), kept(value), listed)
             if isinstance(value, float):
                 rest = found.message.partition(": supported")[2]
                 found = found._replace(message=f"Unsupported value: {go_number(value)}: supported{rest}")
@@ -266,9 +281,7 @@ class _Validation:
                 continue
             inner_schema = known if known is not None else schema.additional_properties
             if isinstance(inner_schema, JSONSchemaProps):
-                inner = self.of(one, inner_schema, where)
-                found.checks += inner.checks
-                found.causes += inner.causes
+                found.add(self.of(one, inner_schema, where))
             if len(found.causes) > MOST_FAULTS:
                 return
         for name in schema.required:
@@ -292,17 +305,28 @@ def is_whole(value: float) -> bool:
         return True
     if not abs(value) < EXACT:
         return False
-    away = abs(value - round(value))
-    return away == 0 or away / (2 * abs(value)) < NEARLY
+    # Nearly is a bit more than whole; what is below zero is exact.
+    away = value - int(value)
+    return away == 0 or (value > 0 and away / (value + int(value)) < NEARLY)
+
+
+def _times(value: float, factor: float) -> float:
+    """How often a number has the factor, as near as Kubernetes comes to it."""
+    return 1 / factor * value if factor < 1 else value / factor
 
 
 def _beyond(number: float, schema: JSONSchemaProps) -> str:
-    """Why a number is no integer of that schema."""
-    bits = INTEGERS.get(schema.format)
-    is_integer = isinstance(number, int) or (abs(number) < WIDEST and number.is_integer())
-    if is_integer and not (bits and not -(1 << bits) <= number < 1 << bits):
+    """Why a number is none of the type and format of that schema; empty if it is."""
+    if schema.type == "integer":
+        most = 1 << INTEGERS.get(schema.format, INTEGERS["int64"])
+        is_integer = isinstance(number, int) or (abs(number) < WIDEST and number.is_integer())
+        if is_integer and -most <= number < most:
+            return ""
+    elif schema.format not in SMALL_FLOATS or abs(number) < BEYOND_FLOAT32:
         return ""
-    return f"must be of type integer {f'with format {schema.format}' if bits else '(default format)'}"
+    is_told = schema.type != "integer" or schema.format in INTEGERS
+    of_format = f"with format {schema.format}" if is_told else "(default format)"
+    return f"must be of type {schema.type} {of_format}"
 
 
 def _as_of(value: float, limit: float) -> float:
@@ -327,9 +351,21 @@ def go_number(value: float) -> str:
 
 
 def _equals(value: Any, allowed: Any) -> bool:
-    """As Go compares: a number is converted to the type of the other."""
-    if isinstance(value, int | float) and isinstance(allowed, int | float) and allowed is not True:
-        if isinstance(value, bool) or isinstance(allowed, bool):
-            return value is allowed
-        return int(value) == allowed if isinstance(allowed, int) else float(value) == allowed
-    return type(value) is type(allowed) and value == allowed and value is not None
+    """As Go compares: a number is converted to the type of the other, an integer also to a letter."""
+    if isinstance(value, int) and not isinstance(value, bool) and isinstance(allowed, str):
+        return allowed == (chr(value) if 0 <= value < LETTERS else NO_LETTER)
+    if isinstance(value, float) and type(allowed) is int:
+        return int(value) == allowed
+    if type(value) is int and isinstance(allowed, float):
+        return float(value) == allowed
+    return value is not None and _is_same(value, allowed)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_is_same(one[name], other[name]) for name in one)
+    return bool(one == other)
