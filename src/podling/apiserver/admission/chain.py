@@ -15,7 +15,7 @@ from podling.apiserver.admission.certificates import (
 )
 from podling.apiserver.admission.default_classes import DefaultIngressClass, DefaultStorageClass
 from podling.apiserver.admission.devices import (
-    AllocatedAdminAccess,
+    ClaimStatusAccess,
     DeallocatedDevices,
     DeviceAdminAccess,
     DeviceTaintTimes,
@@ -42,6 +42,7 @@ from podling.apiserver.admission.optional import (
     PodNodeSelector,
     PodNodeSelectorCheck,
 )
+from podling.apiserver.admission.parameters import BindingParameters, PolicyParameters
 from podling.apiserver.admission.plugin import (
     ANY,
     Attributes,
@@ -241,12 +242,15 @@ def built_in(
             DeviceTaintTimes(clock),
             DeallocatedDevices(),
             DeviceAdminAccess(objects.find),
-            AllocatedAdminAccess(objects.find),
+            ClaimStatusAccess(objects.find, may),
             # Kubernetes asks as it stores, after admission may have changed the object.
             RoleEscalation(may, roles),
             BindingEscalation(may, roles),
         ),
         on(
+            # Those without a name are no plugins in Kubernetes.
+            ("", PolicyParameters(may)),
+            ("", BindingParameters(objects.find, may)),
             ("NamespaceExists", NamespaceExists(objects)),
             ("LimitPodHardAntiAffinityTopology", LimitPodHardAntiAffinityTopology()),
             ("LimitRanger", LimitRangerCheck(objects)),
@@ -262,7 +266,6 @@ def built_in(
             ("PersistentVolumeClaimResize", PersistentVolumeClaimResize(objects)),
             ("CertificateSubjectRestriction", CertificateSubjectRestriction()),
             ("DenyServiceExternalIPs", DenyServiceExternalIPs()),
-            # Those without a name are no plugins in Kubernetes.
             ("NodeDeclaredFeatureValidator", NodeDeclaredFeatures(objects.find)),
             ("PodResizeValidator", PodResizeValidator(objects.find)),
             ("RuntimeClass", RuntimeClassOverhead(objects.find)),

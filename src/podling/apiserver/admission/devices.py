@@ -1,22 +1,37 @@
-"""What of devices needs more than the object itself: since when a device is tainted, and who may look into
-devices that others use."""
+"""What of devices needs more than the object itself: since when a device is tainted, who may look into
+devices that others use, and who may say which devices a claim has and how they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
-from podling.apiserver.admission.plugin import Attributes, Handles
+from podling.apiserver.admission.plugin import Attributes, Handles, May
+from podling.apiserver.authz.authorizers import Decision, refusal, settled
+from podling.apiserver.authz.impersonation import NODE_NAME, account_of
 from podling.apiserver.kinds.devices import ResourceClaims, ResourceClaimTemplates
 from podling.apiserver.kinds.kind import Kind
 from podling.apiserver.request.context import Find
+from podling.apiserver.request.request import RequestInfo, User
 from podling.apiserver.rules import field
-from podling.apiserver.rules.devices.claim_status import drop_deallocated, validate_claim_status
+from podling.apiserver.rules.devices.claim_status import (
+    device_id,
+    drop_deallocated,
+    validate_claim_status,
+)
+from podling.model import names
 from podling.model.errors import Cause, invalid
 from podling.model.time import Clock, rfc3339
 from podling.model.types.core import Namespace
 from podling.model.types.meta import KubeObject
-from podling.model.types.resource import ResourceClaimObject, ResourceClaimTemplate, ResourceSlice
+from podling.model.types.pod import NodeSelectorRequirement, NodeSelectorTerm
+from podling.model.types.resource import (
+    ResourceClaimObject,
+    ResourceClaimStatus,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 
 CLAIMS = "resourceclaims.resource.k8s.io"
 TEMPLATES = "resourceclaimtemplates.resource.k8s.io"
@@ -68,20 +83,75 @@ class DeviceAdminAccess:
             raise invalid(attributes.resource.kind, new.metadata.name, faults, attributes.resource.group)
 
 
-class AllocatedAdminAccess:
-    """Refuses allocations with admin access outside of such namespaces, and tells of what else is wrong with
-    them."""
+class ClaimStatusAccess:
+    """Refuses allocations with admin access outside of such namespaces, and changes of a status by who may
+    write it, but not that part: what is allocated and reserved is for who may write `resourceclaims/binding`,
+    what is said of devices for who may write `resourceclaims/driver` of their drivers. Tells of what else is
+    wrong with the status."""
 
     handles: ClassVar[Handles] = {f"{CLAIMS}/status": ("UPDATE",)}
 
-    def __init__(self, find: Find) -> None:
-        self._find = find
+    def __init__(self, find: Find, may: May) -> None:
+        self._find, self._may = find, may
 
-    async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
+    async def admit(self, attributes: Attributes, new: ResourceClaimObject, old: ResourceClaimObject) -> None:
         """Raises StatusError 422."""
-        if faults := list(admin_faults(self._find, attributes, _allocated(new), _allocated(old))):
+        faults = list(admin_faults(self._find, attributes, _allocated(new), _allocated(old)))
+        status, stood = new.status, old.status
+        if (status.allocation, status.reserved_for) != (stood.allocation, stood.reserved_for):
+            verb = attributes.verb
+            if why := await settled(lambda: self._refusal(attributes, [verb], "binding", "", "")):
+                what = 'status.allocation or status.reservedFor requires resource="resourceclaims/binding"'
+                faults.append(field.forbidden("status.allocation", f'changing {what}, verb="{verb}" {why}'))
+        verbs = [f"arbitrary-node:{attributes.verb}"]
+        if is_on_allocated_node(attributes.user, status):
+            verbs.insert(0, f"associated-node:{attributes.verb}")
+        for driver in changed_drivers(status, stood):
+            ask = partial(self._refusal, attributes, verbs, "driver", attributes.namespace, driver)
+            if why := await settled(ask):
+                what = 'status.devices requires resource="resourceclaims/driver"'
+                told = f'changing {what}, verb="[{" ".join(verbs)}]" {why}'
+                faults.append(field.forbidden("status.devices", told))
+        if faults:
             faults += validate_claim_status(new, old)
             raise invalid(attributes.resource.kind, new.metadata.name, faults, attributes.resource.group)
+
+    def _refusal(
+        self, attributes: Attributes, verbs: Sequence[str], subresource: str, namespace: str, name: str
+    ) -> str:
+        """Why the user may do none of the verbs; empty if one is allowed. Raises Unanswered."""
+        of, first = attributes.resource, ""
+        for verb in verbs:
+            asked = RequestInfo(
+                verb, "", True, of.group, of.version, namespace, of.plural, subresource=subresource, name=name
+            )
+            opinion = self._may(attributes.user, asked)
+            if opinion.decision is Decision.ALLOW:
+                return ""
+            reason = ": ".join(part for part in (opinion.error, opinion.reason) if part)
+            first = first or refusal(attributes.user, asked, reason).message
+        return f"permission: {first}"
+
+
+def changed_drivers(new: ResourceClaimStatus, old: ResourceClaimStatus) -> list[str]:
+    """The drivers of the devices of which something else is said than before, in order. None of a claim
+    without devices: whoever takes them away takes away what is said of them."""
+    if new.allocation is None:
+        return []
+    stood = {device_id(device): device for device in old.devices}
+    changed = {device.driver for device in new.devices if stood.pop(device_id(device), None) != device}
+    return sorted(changed.union(device.driver for device in stood.values()))
+
+
+def is_on_allocated_node(user: User, status: ResourceClaimStatus) -> bool:
+    """Whether it is a service account whose token is bound to the one node that the devices are for."""
+    selector = status.allocation.node_selector if status.allocation is not None else None
+    if selector is None or account_of(user.name) is None:
+        return False
+    match selector.node_selector_terms:
+        case [NodeSelectorTerm([], [NodeSelectorRequirement("metadata.name", "In", [node])])]:
+            return not names.dns1123_subdomain(node) and dict(user.extra).get(NODE_NAME, ()) == (node,)
+    return False
 
 
 def admin_faults(

@@ -75,6 +75,8 @@ class Attributes(msgspec.Struct):
     """The name in the request's path, which that of a new object is not."""
     unnamed: str = ""
     """What a refusal tells in place of an empty name: what a name is to be made of, or `Unknown`."""
+    verb: str = ""
+    """That of the request: a patch is an UPDATE, too."""
     changed: bool = False
     """Whether a plugin asks for the others to look again, since it changed the object after them."""
     again: bool = False

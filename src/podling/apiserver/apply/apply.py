@@ -258,7 +258,7 @@ class Application(msgspec.Struct, frozen=True):
         entries: Entries = standing.object.metadata.managed_fields
         if entries:
             return entries
-        before = Writer(BEFORE_FIRST_APPLY, self.writer.api_version)
+        before = self.writer._replace(manager=BEFORE_FIRST_APPLY)
         try:
             made = changes_of_new(self.type, live_data(standing))
             return updated((), _belonging(made, self.writer, self.unwritten), before, now)
@@ -371,9 +371,9 @@ def by_update(writer: Writer, *, unwritten: Fields, now: datetime, versions: Ver
 
 def by_apply(application: Application, *, now: datetime) -> Track:
     def track(new: KubeObject, standing: Entry | None) -> list[ManagedFieldsEntry]:
-        _, data = _taken_apart(new)
         if standing is None:
-            return application.entries_after(data, data, (), now, nowhere)
+            nothing = Changes({}, {})
+            return applied((), application.fields, nothing, application.writer, now, differs=True)
         live = json.decode_data(standing.value)
         entries = application.known_entries(standing, now)
         elsewhere = in_versions(

@@ -265,7 +265,9 @@ def updated(
     """The entries after an update that made `changes`."""
     taken, removed = changes
     if not taken and not removed:
-        return list(entries)
+        # Those of a version that this object does not have go nevertheless.
+        known = writer.api_version
+        return [e for e in entries if e.api_version == known or elsewhere(e.api_version) is not None]
     if not entries:
         return [_entry(writer, UPDATE, taken, rfc3339(now))] if taken else []
     updates = (entry for entry in entries if entry.operation == UPDATE)
@@ -295,9 +297,9 @@ def applied(
     mine = applier(entries, writer)
     result = lose([entry for entry in entries if entry is not mine], writer, changes, elsewhere)
     if fields:
-        # An object that stays as it is leaves the time as it was, also unset; a new one has no entries yet.
+        # An object that stays as it is leaves the time as it was, also unset.
         before = mine.time if mine is not None else ""
-        time = rfc3339(now) if differs or not entries else before
+        time = rfc3339(now) if differs else before
         result.append(_entry(writer, APPLY, fields, time))
     return _in_order(result)
 

@@ -192,11 +192,13 @@ class _Lasting(
 
 def validate_drivers_update(new: CSINodeSpec, old: CSINodeSpec) -> Iterator[Cause]:
     """What is known of a driver stays, but for how many volumes it takes."""
-    standing = {driver.name: _lasting(driver) for driver in old.drivers}
+    asked: dict[str, list[_Lasting]] = {}
     for driver in new.drivers:
-        lasting = _lasting(driver)
-        if lasting != standing.get(driver.name, lasting):
-            yield invalid("spec.drivers", lasting, IMMUTABLE)
+        asked.setdefault(driver.name, []).append(_lasting(driver))
+    for driver in old.drivers:
+        for lasting in asked.get(driver.name, ()):
+            if lasting != _lasting(driver):
+                yield invalid("spec.drivers", lasting, IMMUTABLE)
 
 
 def _lasting(driver: CSINodeDriver) -> _Lasting:

@@ -74,15 +74,14 @@ class DeviceID(msgspec.Struct, frozen=True, rename="pascal"):
     share_id: str = msgspec.field(name="ShareID")
 
 
-def _id_of(device: DeviceRequestAllocationResult | AllocatedDeviceStatus) -> DeviceID:
+def device_id(device: DeviceRequestAllocationResult | AllocatedDeviceStatus) -> DeviceID:
     return DeviceID(device.driver, device.pool, device.device, device.share_id or "")
 
 
 def drop_deallocated(new: ResourceClaimStatus, old: ResourceClaimStatus) -> None:
     """Forget what was said of devices that are no longer allocated."""
-    gone = {(one.driver, one.pool, one.device) for one in _results(old)}
-    gone -= {(one.driver, one.pool, one.device) for one in _results(new)}
-    new.devices = [one for one in new.devices if (one.driver, one.pool, one.device) not in gone]
+    gone = {device_id(one) for one in _results(old)} - {device_id(one) for one in _results(new)}
+    new.devices = [one for one in new.devices if device_id(one) not in gone]
 
 
 def _results(status: ResourceClaimStatus) -> list[DeviceRequestAllocationResult]:
@@ -94,9 +93,9 @@ def validate_claim_status(new: ResourceClaimObject, old: ResourceClaimObject) ->
     yield from validate_list(
         status.reserved_for, MAX_USERS, _validate_user, "status.reservedFor", lambda user: user.uid
     )
-    allocated = frozenset(_id_of(result) for result in _results(status))
+    allocated = frozenset(device_id(result) for result in _results(status))
     yield from validate_list(
-        status.devices, len(status.devices), partial(_validate_device, allocated), "status.devices", _id_of
+        status.devices, len(status.devices), partial(_validate_device, allocated), "status.devices", device_id
     )
     if status.reserved_for and status.allocation is None:
         yield forbidden("status.reservedFor", "may not be specified when `allocated` is not set")
@@ -127,8 +126,8 @@ def _validate_device(
     yield from validate_label(device.device, f"{path}.device")
     if device.share_id is not None:
         yield from _validate_uid(device.share_id, f"{path}.shareID")
-    if _id_of(device) not in allocated:
-        yield invalid(path, _id_of(device), "must be an allocated device in the claim")
+    if device_id(device) not in allocated:
+        yield invalid(path, device_id(device), "must be an allocated device in the claim")
     if len(device.conditions) > MAX_CONDITIONS:
         yield too_many(f"{path}.conditions", len(device.conditions), MAX_CONDITIONS)
     yield from validate_conditions(device.conditions, f"{path}.conditions")

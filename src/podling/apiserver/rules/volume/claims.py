@@ -22,6 +22,7 @@ from podling.apiserver.rules.field import (
 )
 from podling.apiserver.rules.metadata import validate_label_selector
 from podling.model import names
+from podling.model.codec.fields import told_empty
 from podling.model.errors import Cause
 from podling.model.quantity import Quantity
 from podling.model.types.persistent_volume import (
@@ -154,10 +155,12 @@ def validate_claim_update(new: PersistentVolumeClaim, old: PersistentVolumeClaim
     if takes_over or (may_take_class and not was_annotated):
         allowed.storage_class_name = new.spec.storage_class_name
     if new.status.phase == BOUND:
-        sizes = {name: size for name, size in old.spec.resources.requests.items() if name != STORAGE}
-        if STORAGE in new.spec.resources.requests:
-            sizes[STORAGE] = new.spec.resources.requests[STORAGE]
-        allowed.resources = msgspec.structs.replace(old.spec.resources, requests=sizes)
+        # Requests that are left out are a change, empty ones are none of storage.
+        if new.spec.resources.requests or "resources.requests" in told_empty(new.spec):
+            sizes = {name: size for name, size in old.spec.resources.requests.items() if name != STORAGE}
+            if STORAGE in new.spec.resources.requests:
+                sizes[STORAGE] = new.spec.resources.requests[STORAGE]
+            allowed.resources = msgspec.structs.replace(old.spec.resources, requests=sizes)
         allowed.volume_attributes_class_name = new.spec.volume_attributes_class_name
     if new.spec != allowed:
         why = (
