@@ -2002,6 +2002,8 @@ BAD_HOOKS: list[Body] = [
     hooked({**WEBHOOK, "name": "a"}, {**WEBHOOK, "failurePolicy": "Odd", "matchPolicy": "Odd"}),
     hooked({**WEBHOOK, "objectSelector": {"matchLabels": {"-": "-"}}}),
 ]
+PARAMETERS: Body = {"apiVersion": "v1", "kind": "Secret"}
+"""Kubernetes does not follow a kind any more once its last policy has gone: others have ConfigMaps."""
 CONSTRAINED: Body = {"matchConstraints": {"resourceRules": [NOWHERE]}, "failurePolicy": "Ignore"}
 VALIDATED: list[Body] = [
     {"spec": {**CONSTRAINED, "validations": [{"expression": "true"}], **more}}
@@ -2010,7 +2012,7 @@ VALIDATED: list[Body] = [
         {"validations": [{"expression": "object.a == 1", "message": "m", "reason": "Invalid"}]},
         {
             "validations": [{"expression": "params.x > 1", "messageExpression": "'a' + 'b'"}],
-            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "paramKind": PARAMETERS,
         },
         {"variables": [{"name": "v", "expression": "1"}, {"name": "w", "expression": "variables.v + 1"}]},
         {"matchConditions": [{"name": "a", "expression": "true"}]},
@@ -2105,7 +2107,7 @@ MUTATED: list[Body] = [
         },
         {"reinvocationPolicy": "IfNeeded", "variables": [{"name": "v", "expression": "1"}]},
         {
-            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "paramKind": PARAMETERS,
             "matchConditions": [{"name": "a", "expression": "true"}],
         },
     )
@@ -2167,12 +2169,12 @@ def without_actions(states: Sequence[Body]) -> list[Body]:
 
 READS: dict[str, tuple[bool, list[Body]]] = {
     "nothing": (True, []),
-    "all-maps": (True, [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]),
+    "all-maps": (True, [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list"]}]),
     "one-map": (
         True,
-        [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"], "resourceNames": ["n"]}],
+        [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list"], "resourceNames": ["n"]}],
     ),
-    "maps-here": (False, [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]),
+    "maps-here": (False, [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]),
     "a-group": (True, [{"apiGroups": ["none.test"], "resources": ["*"], "verbs": ["get"]}]),
     "everything": (True, [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}]),
 }
@@ -2201,7 +2203,7 @@ def with_parameters() -> list[Ask]:
             binding = {"metadata": meta, "roleRef": of_here, "subjects": subjects}
             asks.append(Ask("POST", f"{here}/rolebindings", binding))
     kinds: dict[str, Any] = {
-        "map": {"apiVersion": "v1", "kind": "ConfigMap"},
+        "map": PARAMETERS,
         "role": {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"},
         "none": {"apiVersion": "none.test/v1", "kind": "None"},
         "unsaid": None,

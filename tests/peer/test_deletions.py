@@ -313,7 +313,12 @@ BODIES: list[Any] = [
 
 def options() -> list[Ask]:
     """Of kinds with and without dependents, with and without a grace period."""
-    claimed = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    # Of a class that no volume has: it stays, and controllers of other tests would bind it.
+    claimed = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "none",
+    }
     controller = {"replicas": 0, "template": pod(labels={"a": "b"})}
     kinds = (
         (MAPS, named("m")),

@@ -356,7 +356,7 @@ def _row(spec: dict[str, Any], used: dict[str, str]) -> list[Ask]:
     return [
         Ask("POST", PODS, _pod("old", "100m")),
         Ask("POST", SERVICES, {"metadata": {"name": "old"}, "spec": {"ports": [{"port": 1}]}}),
-        Ask("POST", claims, {**_claim("1Gi"), "metadata": {"name": "old"}}),
+        Ask("POST", claims, {**_claim("1Gi", storageClassName="none"), "metadata": {"name": "old"}}),
         Ask("POST", devices, {"metadata": {"name": "old"}, "spec": {"devices": {"requests": [device]}}}),
         Ask("POST", f"{BASE}/secrets", {"metadata": {"name": "old"}}),
         Ask("POST", QUOTAS, _quota("q", **spec)),

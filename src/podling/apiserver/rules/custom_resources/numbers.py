@@ -43,6 +43,11 @@ def kept(value: Any) -> Any:
     return _kept(value)
 
 
+def shown(value: Any) -> Any:
+    """A value as messages show it."""
+    return _changed(kept(value), written)
+
+
 def written(value: Any) -> Any:
     """A floating number as Go writes it: with as many digits as tell it from others, and zeros."""
     if isinstance(value, float) and value.is_integer() and abs(value) < WRITTEN_OUT:

@@ -14,7 +14,7 @@ import msgspec
 
 from podling.apiserver.cel.formats import FORMATS, is_of_format
 from podling.apiserver.cel.patterns import matches
-from podling.apiserver.rules.custom_resources.numbers import kept
+from podling.apiserver.rules.custom_resources.numbers import kept, shown
 from podling.apiserver.rules.custom_resources.walk import At
 from podling.apiserver.rules.field import invalid, not_supported, required, too_long, too_many
 from podling.model.codec import json
@@ -259,7 +259,9 @@ class _Validation:
     def _enum(self, value: Any, schema: JSONSchemaProps, path: At) -> Iterator[Cause]:
         self._spend(len(schema.enum))
         if schema.enum and not any(_equals(value, one) for one in schema.enum):
-            listed = [one if isinstance(one, str) else json.encode(kept(one)).decode() for one in schema.enum]
+            listed = [
+                one if isinstance(one, str) else json.encode(shown(one)).decode() for one in schema.enum
+            ]
             found = not_supported(self._where(path), kept(value), listed)
             if isinstance(value, float):
                 rest = found.message.partition(": supported")[2]
