@@ -36,7 +36,8 @@ RANGES_OF_ROWS: dict[str, list[dict[str, Any]]] = {
         }
     ],
     "a most": [{"type": "Container", "max": {"cpu": "1"}}],
-    "a least": [{"type": "Container", "min": {"cpu": "100m", "hugepages-2Mi": "4Mi"}}],
+    "a least": [{"type": "Container", "min": {"cpu": "100m"}}],
+    "huge pages": [{"type": "Container", "min": {"hugepages-2Mi": "4Mi"}}],
     "a ratio": [{"type": "Container", "maxLimitRequestRatio": {"memory": "1500m", "cpu": "3"}}],
     "bounds of pods": [
         {
@@ -126,6 +127,7 @@ SPECS: dict[str, dict[str, Any]] = {
 UNTIL: dict[str, int | str] = {
     "defaults": "'example.com/gpu'",
     "only requests": "'memory': '1Gi'",
+    "huge pages": 422,
     "of others": 201,
 }
 """What is answered once the limits are known, if not a refusal."""
