@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 from urllib.parse import urlsplit
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 import yaml
 
+from podling.client import informer
 from podling.client.client import Client
 from podling.model.errors import StatusError
 from podling.model.rules.bootstrap_tokens import (
@@ -18,6 +20,7 @@ from podling.model.rules.bootstrap_tokens import (
     NAMESPACE,
     PREFIX,
     SECRET_TYPE,
+    SIGNATURE,
     USAGES,
     expiration,
     key_hashes,
@@ -27,6 +30,8 @@ from podling.model.rules.bootstrap_tokens import (
 from podling.model.time import human_duration, rfc3339
 from podling.model.types.core import ConfigMap, Secret
 
+SIGNED_WITHIN = 60.0
+"""Seconds: longer than it takes until other controllers lead."""
 HEADS = ["TOKEN", "TTL", "EXPIRES", "USAGES", "DESCRIPTION", "EXTRA GROUPS"]
 
 
@@ -71,7 +76,17 @@ async def create(client: Client, token: str, until: datetime | None, description
 
 
 async def join_command(client: Client, token: str) -> str:
-    """Raises StatusError, InfoError."""
+    """Once it can be used: a controller signs by the token what tells the cluster from others. Raises
+    StatusError, InfoError."""
+    signature = SIGNATURE + token.partition(".")[0]
+    try:
+        async with asyncio.timeout(SIGNED_WITHIN):
+            await informer.until(client, ConfigMap, INFO_NAMESPACE, INFO, lambda info: signature in info.data)
+    except TimeoutError as error:
+        raise InfoError(
+            f"the token is made, and nobody has signed by it within {SIGNED_WITHIN:g} s: do the controllers "
+            "of the cluster run?"
+        ) from error
     info = await client.get(ConfigMap, INFO, INFO_NAMESPACE)
     place = place_of(info.data.get(KUBECONFIG, ""))
     hashes = " ".join(f"--ca-hash {one}" for one in key_hashes(place.authority))
