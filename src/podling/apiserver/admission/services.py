@@ -176,30 +176,38 @@ class _Ports:
     may be out of the range, as in Kubernetes."""
 
     def __init__(self, taken: set[int], last: deque[int], *, dry_run: bool) -> None:
-        """`last`: those that were given out last, by any request, to which this one adds."""
+        """`taken` is added to, and so is `last`: those that were given out last, by any request."""
         self._taken, self._last, self._dry_run = taken, last, dry_run
-        self._given: set[int] = set()
+        self._avoided = taken | set(last)
+        self._highest: int | None = None
+        """Of those that this request has."""
 
     def take(self, number: int) -> str | None:
         """Why it cannot be had."""
         if not self._dry_run and number not in NODE_PORTS:
             valid = f"{NODE_PORTS[0]}-{NODE_PORTS[-1]}"
             return f"provided port is not in the valid range. The range of valid ports is {valid}"
-        if number in self._taken or number in self._given:
+        if number in self._taken:
             return PORT_ALLOCATED
-        self._given.add(number)
+        self._hold(number)
         return None
 
     def any(self, what: str) -> int:
         """One that is free, at random. Raises StatusError 500 if none is left."""
-        number = max(self._given, default=NODE_PORTS.stop) + 1 if self._dry_run else self._free(what)
-        self._given.add(number)
+        highest = NODE_PORTS.stop if self._highest is None else self._highest
+        number = highest + 1 if self._dry_run else self._free(what)
+        self._hold(number)
         return number
 
+    def _hold(self, number: int) -> None:
+        self._taken.add(number)
+        self._avoided.add(number)
+        self._highest = number if self._highest is None else max(self._highest, number)
+
     def _free(self, what: str) -> int:
-        taken, offset = self._taken | self._given, random.randrange(len(NODE_PORTS))
+        offset = random.randrange(len(NODE_PORTS))
         # When all that is left was just given out, giving one again is better than refusing.
-        for excluded in (taken | set(self._last), taken):
+        for excluded in (self._avoided, self._taken):
             for number in chain(NODE_PORTS[offset:], NODE_PORTS[:offset]):
                 if number not in excluded:
                     self._last.append(number)

@@ -41,8 +41,6 @@ LONGEST_OF_A_STRANGER = 1024
 as long."""
 PARSED_AS_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 """What Go's strconv.ParseBool takes for true."""
-LONGEST_NUMBER = 20
-"""Characters of the longest number of 64 bits."""
 MOST_PARAMETERS = 10_000
 """Parameters in one query."""
 LONGEST_AUDIT_ID = 64

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from podling.apiserver.rules.metadata import FOREGROUND, ORPHAN
-from podling.model.codec.quoting import quoted
 from podling.model.errors import STALE, bad_request, conflict
+from podling.model.integers import parse_uint
 from podling.model.scheme import Resource
 from podling.model.time import rfc3339
 from podling.model.types.meta import (
@@ -36,8 +36,6 @@ NAME_ATTEMPTS = 8
 UUID_4, UUID_MASK = 0x4 << 76 | 0x8 << 60, 0xF << 76 | 0xC << 60
 """Version and variant of a random UUID, and where they stand."""
 VERSION = re.compile("0*[1-9][0-9]{0,19}")
-LONGEST_VERSION = 20
-"""Digits of a number of 64 bits."""
 
 REPEATED = (
     ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, "
@@ -141,12 +139,10 @@ def check_version(resource: Resource, new: ObjectMeta, old: ObjectMeta, revision
 
 def read_version(version: str) -> str:
     """The digits of a version, none if it says nothing. Raises StatusError 400 for one that is none."""
-    if version and not (version.isascii() and version.isdecimal()):
-        raise bad_request(f"strconv.ParseUint: parsing {quoted(version)}: invalid syntax")
-    digits = version.lstrip("0")
-    if len(digits) > LONGEST_VERSION or int(digits or "0") >= 1 << 64:
-        raise bad_request(f"strconv.ParseUint: parsing {quoted(version)}: value out of range")
-    return digits
+    try:
+        return str(parse_uint(version or "0") or "")
+    except ValueError as error:
+        raise bad_request(str(error)) from error
 
 
 def check_preconditions(

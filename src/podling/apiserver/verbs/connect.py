@@ -23,7 +23,7 @@ from podling.apiserver.rules.field import required
 from podling.apiserver.verbs.members import put_in, until
 from podling.apiserver.verbs.scope import Scope
 from podling.model.errors import bad_request, forbidden, invalid
-from podling.model.integers import parse_uint16
+from podling.model.integers import parse_uint
 from podling.model.types.container import Capabilities, EphemeralContainer, SecurityContext
 from podling.model.types.pod import Pod
 
@@ -99,7 +99,7 @@ def connect_options(kind: str, query: Query, below: str) -> dict[str, Any]:
 def _port(text: str) -> int:
     """Raises StatusError 400."""
     try:
-        return parse_uint16(text)
+        return parse_uint(text, 16)
     except ValueError as error:
         raise bad_request(f"cannot convert to []int32: {error}") from error
 

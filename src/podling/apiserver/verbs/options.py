@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from podling.apiserver.request.request import LONGEST_NUMBER, Query, is_true, number
+from podling.apiserver.request.request import Query, is_true, number
 from podling.apiserver.rules.field import invalid as invalid_value
 from podling.apiserver.rules.field import not_supported, required, too_long
 from podling.model.codec.fields import fields_of
 from podling.model.errors import Cause, StatusError, bad_request, invalid
+from podling.model.integers import parse_uint
 from podling.model.types.meta import ListOptions
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -156,16 +157,11 @@ def revision(text: str) -> int:
     """The revision a resourceVersion names, 0 for none. Raises StatusError 400."""
     if not text:
         return 0
-    why = ""
-    if not (text.isascii() and text.isdecimal()):
-        why = "invalid syntax"
-    elif len(text) > LONGEST_NUMBER or int(text) >= 1 << 64:
-        why = "value out of range"
-    if why:
-        parse = f'strconv.ParseUint: parsing "{text}": {why}'
-        message = f'invalid resource version: resourceVersion: Invalid value: "{text}": {parse}'
-        raise bad_request(message)
-    return int(text)
+    try:
+        return parse_uint(text)
+    except ValueError as error:
+        message = f'invalid resource version: resourceVersion: Invalid value: "{text}": {error}'
+        raise bad_request(message) from error
 
 
 def _unsupported(field: str, value: str, *supported: str) -> Cause:
