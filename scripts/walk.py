@@ -14,6 +14,7 @@ import dis
 import sys
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -92,6 +93,8 @@ async def walked(client: Client, act: Any, holds: Callable[[Pod], bool]) -> Walk
 
 
 async def walks(directory: Path) -> tuple[Walk, Walk]:
+    # One thread, so that what is asked of it is done in that order.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
     clock = SystemClock()
     server = ApiServer.build(MemoryStorage(), KINDS, clock=clock, connector=None)  # type: ignore[arg-type]
     await server.start()
@@ -110,6 +113,10 @@ async def walks(directory: Path) -> tuple[Walk, Walk]:
     async with asyncio.TaskGroup() as tasks:
         acting = [tasks.create_task(events.run()), tasks.create_task(kubelet.run())]
         await kubelet.wait_ready()
+        # What a kubelet still begins with then is no part of a pod's walk: the directory of plugins is made,
+        # followed and read.
+        for _ in range(2):
+            await asyncio.to_thread(bool)
         post = await walked(client, client.create(pod), is_ready)
         debugger = EphemeralContainer(name="debugger", image=TOOLS, target_container_name="app")
         change = {"spec": {"ephemeralContainers": [debugger]}}
