@@ -17,7 +17,6 @@ from podling.apiserver.kinds.kind import (
     Kind,
     Members,
     Posted,
-    Projection,
     Subresource,
     View,
     kept_as,
@@ -56,8 +55,6 @@ def forms_of(kind: Kind[Any], others: Sequence[Kind[Any]], subresource: Subresou
     same."""
     if isinstance(subresource, Connect):
         return options_form(kind.resource, subresource)
-    if isinstance(subresource, Projection):
-        return [projected_form(kind.resource, subresource)]
     # The entry of a list is written by a change of the whole object.
     if isinstance(subresource, Posted) and not isinstance(subresource, Members):
         return [posted_form(kind.resource, subresource)]
@@ -99,13 +96,6 @@ def _viewed(view: View[Any, Any]) -> Form:
         become(obj, view.to_stored(changed))
 
     return _of(resource, resource.type, view.from_stored, write)
-
-
-def projected_form(resource: Resource, projection: Projection[Any]) -> Form:
-    def write(obj: Any, data: bytes) -> None:
-        projection.write(obj, _decoded(data, projection.body))
-
-    return _of(resource, projection.body, projection.read, write)
 
 
 def posted_form(resource: Resource, posted: Posted[Any]) -> Form:

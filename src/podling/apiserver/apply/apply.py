@@ -30,6 +30,7 @@ from podling.apiserver.apply.managed_fields import (
     applier,
     belonging,
     difference,
+    distinct,
     fields_of,
     intersection,
     is_member,
@@ -126,10 +127,9 @@ def conflicts(
     taken: Fields,
     writer: Writer,
     elsewhere: Elsewhere = nowhere,
-    told_version: str = "",
 ) -> list[Conflict]:
     """The conflicts: fields of `taken` that managers other than `writer` own, in order of managers
-    and paths. `told_version`: in place of that of each entry."""
+    and paths."""
     mine = applier(entries, writer)
     found = []
     for entry in entries:
@@ -143,7 +143,7 @@ def conflicts(
         if entry.subresource:
             told += f' with subresource "{entry.subresource}"'
         if entry.operation == UPDATE:
-            told += f" using {told_version or entry.api_version}"
+            told += f" using {entry.api_version}"
         found += [Conflict(told, shown(path)) for path in paths(intersection(fields_of(entry), theirs))]
     return sorted(found, key=lambda conflict: conflict.manager)
 
@@ -249,13 +249,11 @@ class Application(msgspec.Struct, frozen=True):
     unwritten: Fields
     force: bool
     versions: Versions = {}
-    told_version: str = ""
-    """By which conflicts name what others wrote; that of each entry without."""
 
     def known_entries(self, standing: Entry, now: datetime) -> Entries:
         """The entries of the object. If it was never tracked, everything is managed by whoever wrote it
         before. Raises StatusError 400 for an object that cannot be tracked."""
-        entries: Entries = standing.object.metadata.managed_fields
+        entries = distinct(standing.object.metadata.managed_fields)
         if entries:
             return entries
         before = self.writer._replace(manager=BEFORE_FIRST_APPLY)
@@ -319,7 +317,7 @@ class Application(msgspec.Struct, frozen=True):
         return applied(entries, self.fields, made, self.writer, now, elsewhere, differs=live != new)
 
     def _conflicts(self, entries: Entries, taken: Fields, live: Any, elsewhere: Elsewhere) -> list[Conflict]:
-        found = conflicts(entries, taken, self.writer, elsewhere, self.told_version)
+        found = conflicts(entries, taken, self.writer, elsewhere)
         if not found or self.writer.manager != KUBECTL:
             return found
         # The fields of kubectl's last-applied annotation that still have the values applied are its own.

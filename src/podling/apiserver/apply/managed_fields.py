@@ -234,6 +234,21 @@ def fields_of(entry: ManagedFieldsEntry) -> Fields:
 def starting_point(sent: Entries, live: Entries, subresource: str = "") -> Entries:
     """The entries that a write starts from: those in its body, or those stored if the body's are unreadable
     or only a part of the object is written. A body with one empty entry asks to reset all."""
+    return distinct(_sent(sent, live, subresource))
+
+
+def distinct(entries: Entries) -> Entries:
+    """Of the entries that one writer has, the last, as in Kubernetes: their times do not tell them apart."""
+    known = {_writer(entry): entry for entry in entries}
+    return entries if len(known) == len(entries) else list(known.values())
+
+
+def _writer(entry: ManagedFieldsEntry) -> tuple[str, ...]:
+    version = "" if entry.operation == APPLY else entry.api_version
+    return entry.manager, entry.operation, version, entry.subresource
+
+
+def _sent(sent: Entries, live: Entries, subresource: str) -> Entries:
     if subresource or not sent or sent is live:
         return live
     if list(sent) == [ManagedFieldsEntry()]:
@@ -367,3 +382,40 @@ def _capped(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
 
 def _in_order(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
     return sorted(entries, key=lambda e: (e.operation, e.time, e.manager, e.api_version, e.subresource))
+
+
+def of_projection(entries: Entries, fields: Fields, version: str, shown: str) -> list[ManagedFieldsEntry]:
+    """Who manages `fields`, which an object of `version` and its projection both have, as entries of the
+    projection, whose version is `shown`."""
+    told = msgspec.Raw(encode(fields))
+    return [
+        msgspec.structs.replace(entry, api_version=shown, fields_v1=told)
+        for entry in distinct(entries)
+        if entry.api_version == version and _has(entry, fields)
+    ]
+
+
+def with_projection(
+    entries: Entries, projected: Entries, fields: Fields, version: str
+) -> list[ManagedFieldsEntry]:
+    """The entries of an object, once `projected` are those of its projection. As in Kubernetes, who applied
+    `fields` keeps the entry; who updates them has one with nothing else and no time, also who did before."""
+    theirs = {_writer(entry): entry for entry in projected if _has(entry, fields)}
+    left = []
+    for entry in distinct(entries):
+        if entry.api_version != version:
+            continue
+        if not _has(entry, fields) or theirs.pop(_writer(entry), None) is not None:
+            left.append(entry)
+        elif rest := difference(fields_of(entry), fields):
+            left.append(_with(entry, rest))
+    told = msgspec.Raw(encode(fields))
+    left += [
+        msgspec.structs.replace(entry, api_version=version, time="", fields_v1=told)
+        for entry in theirs.values()
+    ]
+    return _in_order(left)
+
+
+def _has(entry: ManagedFieldsEntry, fields: Fields) -> bool:
+    return intersection(fields_of(entry), fields) == fields

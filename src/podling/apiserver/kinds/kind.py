@@ -132,6 +132,10 @@ class Deletion(NamedTuple):
 class Action(Posted[T], Generic[T]):
     """A posted body that changes or deletes the object: `binding`, `eviction`."""
 
+    def dry_run(self, body: Any) -> Sequence[str]:
+        """What the body itself says of a dry run."""
+        return ()
+
     def effect(self, obj: T, body: Any, now: datetime) -> T | Deletion:
         """What to store in place of `obj`, or how to delete it. Raises StatusError."""
         raise NotImplementedError
@@ -161,6 +165,8 @@ class Projection(Posted[T], Generic[T]):
 
     verbs = ("get", "patch", "update")
     columns: ClassVar[Sequence[Column]] = ()
+    fields: ClassVar[Fields]
+    """Those that the object and what is read of it have alike, and that are written."""
 
     def row(self, body: Any, now: datetime) -> list[Any]:
         """The table cells of what was read, one for each of `columns`."""
@@ -171,15 +177,6 @@ class Projection(Posted[T], Generic[T]):
 
     def write(self, obj: T, body: Any) -> None:
         """Change `obj` to what the body, which is valid, says."""
-        raise NotImplementedError
-
-    def configured(self, body: Any, sent: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of the object, as data, that a body which is applied is about. `sent`: the body as data,
-        without what it leaves out."""
-        raise NotImplementedError
-
-    def applied(self, body: Any, obj: T) -> Any:
-        """A body that was applied, with what it leaves out as it is in `obj`, which came of it."""
         raise NotImplementedError
 
     def validate(self, body: Any) -> list[Cause]:

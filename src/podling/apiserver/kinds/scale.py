@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
-import msgspec
-
+from podling.apiserver.apply.managed_fields import Fields
 from podling.apiserver.kinds.columns import AGE, NAME, NONE, age, labels_text, selector_text
 from podling.apiserver.kinds.kind import Column, Projection
 from podling.apiserver.rules import metadata
@@ -28,6 +26,7 @@ class Scaling(Projection[Any]):
         Column("Available", "integer", description="How many pods there are."),
         AGE,
     )
+    fields: ClassVar[Fields] = {"f:spec": {"f:replicas": {}}}
 
     def row(self, body: Scale, now: datetime) -> list[Any]:
         meta = body.metadata
@@ -48,13 +47,6 @@ class Scaling(Projection[Any]):
 
     def write(self, obj: Any, body: Scale) -> None:
         obj.spec.replicas = body.spec.replicas
-
-    def configured(self, body: Scale, sent: Mapping[str, Any]) -> dict[str, Any]:
-        is_said = "replicas" in (sent.get("spec") or {})
-        return {"spec": {"replicas": body.spec.replicas}} if is_said else {}
-
-    def applied(self, body: Scale, obj: Any) -> Scale:
-        return msgspec.structs.replace(body, spec=ScaleSpec(replicas=obj.spec.replicas or 0))
 
     def validate(self, body: Scale) -> list[Cause]:
         return [*metadata.validate(body.metadata), *at_least("spec.replicas", body.spec.replicas, 0)]

@@ -5,12 +5,15 @@ The body is of that type; what is stored, and whose fields are managed, is the o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from podling.apiserver.apply.apply import Application, Track, by_apply, live_data
+from podling.apiserver.apply.apply import Application, Track, by_apply, by_update, live_data
 from podling.apiserver.apply.configuration import configured_fields
+from podling.apiserver.apply.managed_fields import Fields, Writer, of_projection, with_projection
 from podling.apiserver.apply.schema import schema_of
 from podling.apiserver.kinds.kind import Part, Projection
 from podling.apiserver.patch.parse import APPLY
@@ -24,14 +27,14 @@ from podling.apiserver.verbs.body import read_object
 from podling.apiserver.verbs.list import until_fresh
 from podling.apiserver.verbs.options import check_write, revision
 from podling.apiserver.verbs.patch import OPTIONS, media_type, read_patch
-from podling.apiserver.verbs.scope import Scope
+from podling.apiserver.verbs.scope import RequestAdmission, Scope
 from podling.apiserver.verbs.show import not_shown_as
 from podling.apiserver.verbs.update import check_place
 from podling.model.codec import json
 from podling.model.codec.unstructured import decode_unstructured
 from podling.model.errors import bad_request, invalid
-from podling.model.types.meta import KubeObject, ManagedFieldsEntry
-from podling.watch.entry import Entry
+from podling.model.types.meta import KubeObject
+from podling.watch.entry import Decoder, Entry
 
 KEPT = Part[Any]()
 """The object changes in nothing but what the projection wrote."""
@@ -45,10 +48,16 @@ async def get_projection(context: RequestContext, scope: Scope) -> Response:
 
 async def update_projection(context: RequestContext, scope: Scope) -> Response:
     projection, dry_run = _projection(scope), check_write(context.query, "UpdateOptions")
-    wanted = await read_object(context, projection.body)
-    check_place(wanted.metadata, scope.namespace(context), context.info.name)
-    drop_repeated_owners(wanted.metadata, context.warnings)
-    return await _write(context, scope, lambda _: wanted, scope.track(context), dry_run=dry_run)
+    sent = await read_object(context, projection.body)
+    check_place(sent.metadata, scope.namespace(context), context.info.name)
+    drop_repeated_owners(sent.metadata, context.warnings)
+    track = _by_update(context, scope)
+
+    def wanted(live: Entry) -> KubeObject:
+        sent.metadata.managed_fields = track(sent, live)
+        return sent
+
+    return await _write(context, scope, wanted, dry_run=dry_run)
 
 
 async def patch_projection(context: RequestContext, scope: Scope) -> Response:
@@ -56,53 +65,57 @@ async def patch_projection(context: RequestContext, scope: Scope) -> Response:
     dry_run = check_write(context.query, OPTIONS, applies=applies)
     if applies:
         return await _apply(context, scope, dry_run=dry_run)
-    patched_from = await read_patch(context, projection.body)
+    patched_from, track = await read_patch(context, projection.body), _by_update(context, scope)
 
-    def wanted(standing: Entry) -> KubeObject:
-        found: KubeObject = patched_from(json.to_data(projection.read(standing.object)))
-        return _checked(context, scope, found, standing.object)
+    def wanted(live: Entry) -> KubeObject:
+        patched: KubeObject = patched_from(live_data(live))
+        patched.metadata.managed_fields = track(patched, live)
+        return _checked(context, scope, patched, live)
 
-    return await _write(context, scope, wanted, scope.track(context), dry_run=dry_run)
+    return await _write(context, scope, wanted, dry_run=dry_run)
 
 
 async def _apply(context: RequestContext, scope: Scope, *, dry_run: bool) -> Response:
-    """What a configuration of the projection says is applied to the object."""
-    projection, type_ = _projection(scope), scope.resource.type
-    sent = await read_body(context)
+    type_, sent = _projection(scope).body, await read_body(context)
     data = plain(sent.json)
-    body = _configuration(context, projection.body, data)
-    written = projection.configured(body, data)
-    schema, what = schema_of(type_), f"/; {body.api_version}, Kind={body.kind}"
     application = Application(
         type=type_,
-        configuration={"apiVersion": type_.API_VERSION, "kind": type_.KIND, **written},
-        fields=configured_fields(schema, written, what),
-        writer=scope.writer(context),
+        configuration=data,
+        fields=_configured(context, type_, data),
+        writer=_writer(context, scope),
         unwritten={},
         force=flag(context.query, "force"),
-        told_version=body.api_version,
     )
     track = telling_of_repeats(context, sent, by_apply(application, now=context.now))
 
-    def wanted(standing: Entry) -> KubeObject:
-        entries = application.known_entries(standing, context.now)
-        applied = json.from_data(application.result(live_data(standing), entries), type_)
-        return _checked(context, scope, projection.applied(body, applied), standing.object)
+    def wanted(live: Entry) -> KubeObject:
+        result = application.result(live_data(live), application.known_entries(live, context.now))
+        applied: KubeObject = json.from_data(result, type_)
+        applied.metadata.managed_fields = track(applied, live)
+        return _checked(context, scope, applied, live)
 
-    return await _write(context, scope, wanted, track, dry_run=dry_run)
+    return await _write(context, scope, wanted, dry_run=dry_run)
 
 
-def _checked(context: RequestContext, scope: Scope, body: KubeObject, standing: KubeObject) -> KubeObject:
-    """What a patch makes of the projection of the object `standing`. Raises StatusError 400, 409."""
+def _writer(context: RequestContext, scope: Scope) -> Writer:
+    return scope.writer(context)._replace(api_version=_projection(scope).body.API_VERSION)
+
+
+def _by_update(context: RequestContext, scope: Scope) -> Track:
+    return by_update(_writer(context, scope), unwritten={}, now=context.now, versions={})
+
+
+def _checked(context: RequestContext, scope: Scope, body: KubeObject, live: Entry) -> KubeObject:
+    """What a patch makes of the projection of an object. Raises StatusError 400, 409."""
     check_place(body.metadata, scope.namespace(context), context.info.name)
     drop_repeated_owners(body.metadata, context.warnings, REPEATED_AFTER_ADMISSION)
     plural, group = f"{scope.resource.plural}/{_projection(scope).name}", scope.resource.group
-    check_uid(body.metadata, standing.metadata, plural, group)
+    check_uid(body.metadata, live.object.metadata, plural, group)
     return body
 
 
-def _configuration(context: RequestContext, type_: type[KubeObject], data: dict[str, Any]) -> Any:
-    """Raises StatusError 400."""
+def _configured(context: RequestContext, type_: type[KubeObject], data: dict[str, Any]) -> Fields:
+    """The fields that a configuration names, which has a name then. Raises StatusError 400."""
     version, kind = data.get("apiVersion") or "", data.get("kind") or ""
     if (version, kind) != (type_.API_VERSION, type_.KIND):
         raise bad_request(f"invalid object type: {type_of(data)}")
@@ -111,51 +124,78 @@ def _configuration(context: RequestContext, type_: type[KubeObject], data: dict[
     metadata = data["metadata"] = data.get("metadata") or {}
     if isinstance(metadata, dict):
         metadata.setdefault("name", context.info.name)
-    configured_fields(schema_of(type_), data, f"/; {version}, Kind={kind}")
-    return decode_unstructured(msgspec.json.encode(data), type_)
+    fields = configured_fields(schema_of(type_), data, f"/; {version}, Kind={kind}")
+    decode_unstructured(msgspec.json.encode(data), type_)
+    return fields
 
 
 async def _write(
-    context: RequestContext, scope: Scope, wanted: Any, track: Track, *, dry_run: bool
+    context: RequestContext, scope: Scope, wanted: Callable[[Entry], KubeObject], *, dry_run: bool
 ) -> Response:
-    """`wanted`: from the object as it stands to the projection that is to be of it."""
-    projection = _projection(scope)
+    """`wanted`: from the projection of the object as it stands to what is to be of it, with who manages
+    that."""
+    projection, asked = _projection(scope), scope.admission(context, "UPDATE", dry_run=dry_run)
+    admission = ProjectedAdmission(scope, context, asked)
 
     def change(current: Entry) -> Any:
-        body = wanted(current)
-        if faults := projection.validate(body):
-            group = body.API_VERSION.rpartition("/")[0]
-            raise invalid(body.KIND, body.metadata.name, faults, group)
-        obj = scope.store.copy(current)
-        obj.metadata.resource_version = body.metadata.resource_version
-        scope.store.check_uid(body.metadata, current)
-        projection.write(obj, body)
-        return obj
+        admission.live = _live(projection, current, scope.resource.api_version)
+        admission.body = wanted(admission.live)
+        scope.store.check_uid(admission.body.metadata, current)
+        return scope.store.copy(current)
 
     saved = await scope.store.update(
         scope.namespace(context),
         context.info.name,
         change,
-        scope.admission(context, "UPDATE", dry_run=dry_run),
+        admission,
         rules=KEPT,
-        track=_untimed(track, projection.name),
         dry_run=dry_run,
         size=len(context.request.body),
     )
     return _shown(context, projection, projection.read(saved.object))
 
 
-def _untimed(track: Track, subresource: str) -> Track:
-    """As `track`, with no time at what a projection wrote, and that first, as Kubernetes keeps it."""
+class ProjectedAdmission:
+    """Asks about the projection, writes to the object what that became, and asks whether that may be."""
 
-    def tracked(obj: Any, current: Entry | None) -> list[ManagedFieldsEntry]:
-        entries = track(obj, current)
-        for entry in entries:
-            if entry.subresource == subresource:
-                entry.time = ""
-        return sorted(entries, key=lambda entry: entry.subresource != subresource)
+    def __init__(self, scope: Scope, context: RequestContext, asked: RequestAdmission) -> None:
+        self._scope, self._context, self._asked = scope, context, asked
+        self.body: Any
+        self.live: Entry
 
-    return tracked
+    @property
+    def waits(self) -> bool:
+        return self._asked.waits
+
+    async def admit(self, new: Any, old: Any) -> None:
+        await self._asked.admit(self.body, self.live.object)
+        projection, scope, body = _projection(self._scope), self._scope, self.body
+        if faults := projection.validate(body):
+            raise invalid(body.KIND, body.metadata.name, faults, body.API_VERSION.rpartition("/")[0])
+        new.metadata.resource_version = body.metadata.resource_version
+        projection.write(new, body)
+        managers, version = body.metadata.managed_fields, scope.resource.api_version
+        new.metadata.managed_fields = with_projection(
+            old.metadata.managed_fields, managers, projection.fields, version
+        )
+
+    async def settle(self, new: Any, old: Any) -> None:
+        await self._asked.settle(self.body, self.live.object)
+
+    async def validate(self, new: Any, old: Any) -> None:
+        read = _projection(self._scope).read
+        self._context.warnings += self._scope.store.kind.update_warnings(new, old)
+        await self._asked.validate(read(new), read(old))
+
+
+def _live(projection: Projection[Any], current: Entry, version: str) -> Entry:
+    """The projection of an object, with those who manage what both have."""
+    shown = projection.read(current.object)
+    entries = current.object.metadata.managed_fields
+    shown.metadata.managed_fields = of_projection(
+        entries, projection.fields, version, projection.body.API_VERSION
+    )
+    return Entry("", 0, json.encode(shown), Decoder(partial(json.decode, type_=projection.body)))
 
 
 def _projection(scope: Scope) -> Projection[Any]:

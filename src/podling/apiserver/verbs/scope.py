@@ -17,7 +17,7 @@ from podling.apiserver.apply.apply import Track, Versions, by_update
 from podling.apiserver.apply.managed_fields import Fields, Writer
 from podling.apiserver.authz.authorizers import AccessReviewer, Decision, refusal, settled
 from podling.apiserver.connect.metrics import Measures
-from podling.apiserver.kinds.kind import Kind, Part, Projection, Subresource, View
+from podling.apiserver.kinds.kind import Kind, Part, Subresource, View
 from podling.apiserver.observe.components import Components
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.response import Response
@@ -51,6 +51,8 @@ class Scope(msgspec.Struct, frozen=True, dict=True):
     subresource: Subresource | None = None
     alike: Sequence[Kind[Any]] = ()
     """The kinds whose objects are kept as those of this one."""
+    acts_on: Scope | None = None
+    """The endpoint of the action, where what is posted is one on an object that it names itself."""
 
     @cached_property
     def forms(self) -> Sequence[Form]:
@@ -87,10 +89,10 @@ class Scope(msgspec.Struct, frozen=True, dict=True):
 
     def warnings(self, operation: Operation, obj: Any, old: Any) -> list[str]:
         """The Warning headers for an object as it would be stored; through a subresource, whose writer did
-        not choose the rest of the object, only those of its part; but through a projection all."""
+        not choose the rest of the object, only those of its part."""
         kind = self.store.kind
         kind = kind.stored if isinstance(kind, View) else kind
-        if self.subresource is not None and not isinstance(self.subresource, Projection):
+        if self.subresource is not None:
             return [] if self.part is None else list(self.part.warnings(obj))
         return kind.create_warnings(obj) if operation == "CREATE" else kind.update_warnings(obj, old)
 

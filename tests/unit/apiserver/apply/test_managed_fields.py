@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,14 +14,19 @@ from hypothesis import strategies as st
 from podling.apiserver.apply.managed_fields import (
     FieldsError,
     difference,
+    distinct,
     encode,
+    fields_of,
     intersection,
+    of_projection,
     parse,
     paths,
     shown,
     union,
     union_all,
+    with_projection,
 )
+from podling.model.types.meta import ManagedFieldsEntry
 
 ELEMENTS = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"y"'])
 PATHS = st.frozensets(
@@ -105,3 +111,54 @@ def test_shown(path: tuple[str, ...], told: str) -> None:
 def test_members_of_a_node_come_before_those_below_them() -> None:
     fields = tree([("f:a", "f:deep"), ("f:b",), ("f:c",), ("f:c", "f:deep")])
     assert list(paths(fields)) == [("f:b",), ("f:c",), ("f:a", "f:deep"), ("f:c", "f:deep")]
+
+
+NUMBER: dict[str, Any] = {"f:spec": {"f:replicas": {}}}
+
+
+def entries(version: str, *sets: bytes) -> st.SearchStrategy[list[ManagedFieldsEntry]]:
+    return st.lists(
+        st.builds(
+            ManagedFieldsEntry,
+            manager=st.sampled_from("abc"),
+            operation=st.sampled_from(["Apply", "Update"]),
+            api_version=st.just(version),
+            time=st.sampled_from(["", "2026-01-02T03:04:05Z"]),
+            fields_type=st.just("FieldsV1"),
+            fields_v1=st.sampled_from(sets).map(msgspec.Raw),
+            subresource=st.sampled_from(["", "scale"]),
+        ),
+        max_size=5,
+    )
+
+
+OF_OBJECTS = entries(
+    "apps/v1", b'{"f:spec":{"f:replicas":{}}}', b'{"f:spec":{"f:replicas":{},"f:a":{}}}', b'{"f:b":{}}'
+)
+OF_SCALES = entries("autoscaling/v1", b'{"f:spec":{"f:replicas":{}}}', b'{"f:metadata":{}}')
+
+
+def managers(found: Iterable[ManagedFieldsEntry]) -> set[tuple[str, str, str]]:
+    """Who manages the number."""
+    having = (one for one in found if intersection(fields_of(one), NUMBER))
+    return {(one.manager, one.operation, one.subresource) for one in having}
+
+
+@given(OF_OBJECTS, OF_SCALES)
+def test_those_of_a_scale_manage_the_number_of_the_object_and_nothing_else_of_it(
+    before: list[ManagedFieldsEntry], projected: list[ManagedFieldsEntry]
+) -> None:
+    after = with_projection(before, projected, NUMBER, "apps/v1")
+    assert managers(after) == managers(projected)
+    others = (difference(fields_of(one), NUMBER) for one in distinct(before))
+    assert union_all(difference(fields_of(one), NUMBER) for one in after) == union_all(others)
+    assert {one.api_version for one in after} <= {"apps/v1"}
+
+
+@given(OF_OBJECTS)
+def test_who_manages_the_number_of_an_object_manages_that_of_its_scale(
+    before: list[ManagedFieldsEntry],
+) -> None:
+    shown = of_projection(before, NUMBER, "apps/v1", "autoscaling/v1")
+    assert managers(shown) == managers(distinct(before))
+    assert managers(with_projection(before, shown, NUMBER, "apps/v1")) == managers(shown)
