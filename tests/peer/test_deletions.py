@@ -81,6 +81,12 @@ def ended() -> list[Ask]:
     sets, more = "/apis/apps/v1/namespaces/{ns}-ends/replicasets", {"name": "e", "image": "i"}
     parts: list[tuple[str, str, Any, dict[str, str]]] = [
         ("POST", f"{ns}/pods/p/binding", named("p", {"target": {"name": "n"}}), {}),
+        *(
+            ("POST", f"{ns}/bindings", {"metadata": metadata, "target": {"name": "n"}}, {})
+            for metadata in ({"name": "p"}, {"name": "none"}, {"name": ""}, {}, {"generateName": "x"})
+        ),
+        ("POST", f"{ns}/pods/p/binding", named("other", {"target": {"name": "n"}}), {}),
+        ("POST", f"{ns}/pods/p/eviction", named("other"), {}),
         ("POST", f"{ns}/pods/p/eviction", named("p"), {}),
         ("POST", f"{ns}/pods/none/eviction", named("none"), {}),
         ("POST", f"{ns}/serviceaccounts/a/token", {}, {}),
@@ -577,7 +583,13 @@ def evictions() -> list[Ask]:
             asks.append(evicted(sent))
             if sent["dryRun"] == ["All"]:
                 asks.append(evicted({**sent, "dryRun": None}, DRY))
+        for query, said in product(
+            (DRY, f"{DRY}&dryRun=All", "?dryRun=", "?dryRun=&dryRun=All"), (["All"], ["All"] * 2, ["x"], [""])
+        ):
+            asks.append(evicted({"dryRun": said}, query))
         asks += [
+            Ask("POST", f"{PODS}/none/eviction{DRY}", named("none", {"deleteOptions": {"dryRun": ["x"]}})),
+            Ask("POST", f"{item}/eviction{DRY}", named("other", {"deleteOptions": {"dryRun": ["x"]}})),
             evicted(None, DRY),
             evicted({}, "?dryRun=x"),
             evicted({"preconditions": {"uid": f"${base}.metadata.uid"}}, DRY),

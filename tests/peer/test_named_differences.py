@@ -62,6 +62,12 @@ VOLUME = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage"
 SECRETS = "/api/v1/namespaces/{ns}/secrets"
 METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 MERGED = {"Content_Type": MERGE_PATCH}
+SCALERS = "/apis/autoscaling/v1/namespaces/{ns}/horizontalpodautoscalers"
+BEHAVIOR = '{"scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 1}]}}'
+SCALER = {
+    "metadata": {"name": "s", "annotations": {"autoscaling.alpha.kubernetes.io/behavior": BEHAVIOR}},
+    "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "A", "name": "b", "apiVersion": "a/v1"}},
+}
 EXAMPLES: Mapping[str, Sequence[Ask]] = {
     "what is allowed": [Ask("BREW", f"{MAPS}/m")],
     "a bad binding": [Ask("POST", PODS, POD), Ask("POST", f"{PODS}/p/binding", {"metadata": {"name": "p"}})],
@@ -118,6 +124,20 @@ APART: Mapping[str, Sequence[Ask]] = {
             "spec": {"schedule": "0 0 * * *", "jobTemplate": {"metadata": MANAGED, "spec": JOB}},
         })
     ],
+    "labels of a binding": [
+        Ask("POST", PODS, POD),
+        Ask("POST", f"{PODS}/p/binding", {
+            "metadata": {"name": "p", "labels": {"a b": "c"}}, "target": {"name": "n"},
+        }),
+    ],
+    "half a behavior": [
+        Ask("POST", SCALERS, SCALER),
+        Ask("PUT", f"{SCALERS}/s?fieldManager=other", SCALER),
+    ],
+    "an empty object": [
+        Ask("POST", MAPS, {"metadata": {"name": "m", "finalizers": ["orphan"]}}),
+        Ask("DELETE", f"{MAPS}/m?dryRun=All&propagationPolicy=Background"),
+    ],
     "written meanwhile": [Ask("POST", DEFINITIONS, KEPT), Ask("DELETE", f"{DEFINITIONS}/bs.named.test")],
     "a claim begins as pending": [
         Ask("POST", VOLUMES, {"metadata": {"name": "c"}, "spec": VOLUME}),
@@ -126,7 +146,6 @@ APART: Mapping[str, Sequence[Ask]] = {
 }  # fmt: skip
 """What is left out of other questions since it differs."""
 ELSEWHERE = {
-    "a scale is shown": "test_webhooks.py",
     "options within a body": "test_webhooks.py",
     "a deletion is asked about once": "test_webhooks.py",
     "a claim begins as pending": "test_webhooks.py",

@@ -185,6 +185,13 @@ OPERATIONS = (
         before=[POD],
     ),
     told("binding", Ask("POST", f"{NS}/pods/p/binding", BOUND), before=[POD]),
+    told("binding by its older path", Ask("POST", f"{NS}/bindings", BOUND), before=[POD]),
+    told(
+        "binding by its older path is none of a pod",
+        Ask("POST", f"{NS}/bindings", BOUND),
+        before=[POD],
+        resources=["pods/binding"],
+    ),
     told("eviction", Ask("POST", f"{NS}/pods/p/eviction", {"metadata": {"name": "p"}}), before=[POD]),
     told("eviction of nothing", Ask("POST", f"{NS}/pods/none/eviction", {"metadata": {"name": "none"}})),
     told(
@@ -205,6 +212,16 @@ OPERATIONS = (
     told(
         "scale by patch",
         patched({"spec": {"replicas": 3}}, f"{APPS}/deployments/d/scale"),
+        before=[DEPLOYMENT],
+    ),
+    told(
+        "scale is applied",
+        Ask(
+            "PATCH",
+            f"{APPS}/deployments/d/scale?fieldManager=m&force=true",
+            {"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": 0}},
+            {"Content_Type": APPLY},
+        ),
         before=[DEPLOYMENT],
     ),
     told(
@@ -806,7 +823,6 @@ def test_podling_asks_and_answers_as_kubernetes(
 
 
 NAMED_HERE = {
-    "scale by patch": "a scale is shown",
     "eviction with options": "options within a body",
     "delete a pod": "a deletion is asked about once",
     "a claim": "a claim begins as pending",

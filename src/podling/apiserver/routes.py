@@ -11,6 +11,8 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from podling.apiserver.kinds.components import Bindings, ComponentStatuses
 from podling.apiserver.kinds.kind import (
     PROXY_VERBS,
@@ -197,8 +199,9 @@ class Routes:
         if scope is None:
             raise page_not_found()
         kind = scope.store.kind
-        acts_on = self._scopes[kind.acts_on] if isinstance(kind, Bindings) else None
-        route = _route(acts_on, named_in_body=True) if acts_on else _route(scope)
+        if isinstance(kind, Bindings):
+            scope = msgspec.structs.replace(scope, acts_on=self._scopes[kind.acts_on])
+        route = _route(scope)
         if route.scope.resource.namespaced:
             if not info.namespace and (info.verb not in EVERYWHERE or "list" not in route.unnamed):
                 is_served = "list" in route.unnamed and not info.name
@@ -240,13 +243,13 @@ def endpoint(scope: Scope) -> tuple[str, str, str, str]:
     return resource.group, resource.version, resource.plural, subresource.name if subresource else ""
 
 
-def _route(scope: Scope, *, named_in_body: bool = False) -> Route:
-    if named_in_body:
-        return Route(scope, {}, {"create": act_on_named})
+def _route(scope: Scope) -> Route:
     subresource = scope.subresource
     for sort, verbs_of_sort in ON_SUBRESOURCES:
         if isinstance(subresource, sort):
             return Route(scope, _only(verbs_of_sort, subresource.verbs), {})
+    if scope.acts_on is not None:
+        return Route(scope, {}, {"create": act_on_named})
     if isinstance(scope.store.kind, Review):
         return Route(scope, {}, ON_REVIEWS)
     if isinstance(scope.store.kind, ComponentStatuses):

@@ -378,8 +378,7 @@ class PodTopologyLabels:
 
     async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
         if isinstance(new, Binding):
-            # One that is posted to `bindings` names no pod in its path, and is left as it is.
-            name = new.target.name if new.target.kind == "Node" and attributes.name else ""
+            name = new.target.name if new.target.kind == "Node" else ""
         else:
             name = new.spec.node_name
         node = self._find(Node, "", name) if name else None

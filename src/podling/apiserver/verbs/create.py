@@ -8,6 +8,7 @@ subresource, such as a service account's `token`, and stores nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
@@ -25,7 +26,7 @@ from podling.apiserver.store.store import UNRULED
 from podling.apiserver.verbs.body import read_object
 from podling.apiserver.verbs.delete import check_deletion
 from podling.apiserver.verbs.options import check_write
-from podling.apiserver.verbs.scope import Scope
+from podling.apiserver.verbs.scope import RequestAdmission, Scope
 from podling.apiserver.verbs.show import show, show_answer
 from podling.model.errors import bad_request, conflict, invalid
 from podling.model.time import rfc3339
@@ -76,34 +77,49 @@ async def act(context: RequestContext, scope: Scope) -> Response:
     """POST to a subresource that changes or deletes its object."""
     action = cast(Action[Any], scope.subresource)
     dry_run = check_post(context)
-    name = context.info.name
     body = await read_object(context, action.body)
     object_meta.place(body.metadata, scope.namespace(context))
-    if body.metadata.name != name:
+    asked = await _admitted(context, scope, body, dry_run=dry_run)
+    if body.metadata.name != context.info.name:
         raise bad_request(f"name in URL does not match name in {body.KIND} object")
-    return await _act(context, scope, name, body, dry_run=dry_run)
+    _check_dry_run(context.query.get("dryRun", ()), action.dry_run(body))
+    await asked.validate(body, None)
+    return await _act(context, scope, body, dry_run=dry_run)
 
 
 async def act_on_named(context: RequestContext, scope: Scope) -> Response:
     """POST of the body of an action on the object that it names, whichever uid it says."""
-    action = cast(Action[Any], scope.subresource)
+    assert scope.acts_on is not None
     dry_run = check_post(context)
-    body = await read_object(context, action.body)
+    body = await read_object(context, scope.resource.type)
     object_meta.place(body.metadata, scope.namespace(context))
-    name, body.metadata.uid = body.metadata.name, ""
-    if not name:
+    body.metadata.uid = ""
+    asked = await _admitted(context, scope, body, dry_run=dry_run)
+    if not body.metadata.name:
         raise bad_request("Name parameter required.")
-    metadata.check_name(name)
-    return await _act(context, scope, name, body, dry_run=dry_run)
+    metadata.check_name(body.metadata.name)
+    await asked.validate(body, None)
+    return await _act(context, scope.acts_on, body, dry_run=dry_run)
 
 
-async def _act(context: RequestContext, scope: Scope, name: str, body: Any, *, dry_run: bool) -> Response:
-    action, namespace = cast(Action[Any], scope.subresource), scope.namespace(context)
+async def _admitted(context: RequestContext, scope: Scope, body: Any, *, dry_run: bool) -> RequestAdmission:
     asked = scope.admission(context, "CREATE", dry_run=dry_run)
     if asked.waits:
         manage(context, scope, body)
     await asked.admit(body, None)
-    await asked.validate(body, None)
+    return asked
+
+
+def _check_dry_run(asked: Sequence[str], said: Sequence[str]) -> None:
+    """Raises StatusError 400 where the query and the body are at odds."""
+    if asked and said and list(asked) != list(said):
+        both = " and ".join(f"[{' '.join(values)}]" for values in (asked, said))
+        raise bad_request(f"Non-matching dry-run options in request and content: {both}")
+
+
+async def _act(context: RequestContext, scope: Scope, body: Any, *, dry_run: bool) -> Response:
+    action = cast(Action[Any], scope.subresource)
+    namespace, name = scope.namespace(context), body.metadata.name
     effect = action.effect(scope.store.copy(scope.store.find(namespace, name)), body, context.now)
     # What follows from it nobody outside is asked about once more.
     if isinstance(effect, Deletion):

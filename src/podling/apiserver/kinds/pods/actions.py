@@ -4,6 +4,7 @@ allows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
@@ -77,6 +78,9 @@ class EvictionAction(Action[Pod]):
 
     name = "eviction"
     body = Eviction
+
+    def dry_run(self, body: Eviction) -> Sequence[str]:
+        return body.delete_options.dry_run if body.delete_options else ()
 
     def effect(self, obj: Pod, body: Eviction, now: datetime) -> Deletion:
         """Raises StatusError 422 for an option that no eviction has."""
