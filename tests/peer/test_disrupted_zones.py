@@ -41,7 +41,7 @@ CONTROLLERS = "node-lifecycle-controller,taint-eviction-controller,pod-garbage-c
 OPTIONS = {
     "node-monitor-grace-period": GRACE,
     "node-monitor-period": "1s",
-    "node-eviction-rate": "0.1",
+    "node-eviction-rate": "0.06",
     "secondary-node-eviction-rate": "50",
     "large-cluster-size-threshold": "4",
 }
@@ -82,7 +82,7 @@ def waiting(asking: Asking, ns: str) -> None:
 # What is waited for in a step has begun in the one before, for all stories.
 STORIES: dict[str, Sequence[Step]] = {
     # Three of four are too many, so the third one is only given up once another is back. It is noticed before
-    # the ten seconds are over in which a second one may not be given up.
+    # the sixteen seconds are over in which a second one may not be given up.
     "small": [
         together(zone("abcd"), silent("a"), silent("b")),
         together(lost("a"), lost("b"), silent("c")),

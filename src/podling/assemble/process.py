@@ -14,6 +14,7 @@ import signal
 import struct
 import sys
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import uvloop
 
@@ -52,6 +53,7 @@ def run(main: Main) -> None:
 
     async def until_told() -> None:
         loop, told_to_stop = asyncio.get_running_loop(), asyncio.Event()
+        loop.set_exception_handler(tell)
 
         def told() -> None:
             told_to_stop.set()
@@ -71,6 +73,15 @@ def run(main: Main) -> None:
         if starting is None or others is not None:
             raise
         raise first(starting) from errors
+
+
+def tell(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what went wrong in the loop with nobody to be told of it."""
+    error = context.get("exception")
+    if isinstance(error, RuntimeError) and str(error).endswith("the handler is closed"):
+        # uvloop: the end of a handshake has nowhere to go if who connects was cancelled meanwhile.
+        return
+    loop.default_exception_handler(context)
 
 
 def tune() -> None:

@@ -60,6 +60,24 @@ def test_it_runs_until_a_signal_and_then_ignores_sigterm(as_it_was: None, number
     run(main)
 
 
+def test_nothing_is_told_of_a_connection_that_was_given_up_as_it_was_made(
+    as_it_was: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """uvloop tells of it if the task that connects is cancelled just before the server's part of the
+    handshake is read."""
+
+    async def main(told_to_stop: asyncio.Event) -> None:
+        for message, why in (
+            ("that", "unable to perform operation; the handler is closed"),
+            ("a bug", "of ours"),
+        ):
+            context = {"message": message, "exception": RuntimeError(why)}
+            asyncio.get_running_loop().call_exception_handler(context)
+
+    run(main)
+    assert [record.message for record in caplog.records] == ["a bug"]
+
+
 def failing(*errors: Exception) -> Main:
     async def fail(error: Exception) -> None:
         raise error
