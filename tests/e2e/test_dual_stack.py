@@ -27,7 +27,8 @@ pytestmark = [
 ]
 
 BUSYBOX = "podling.test/busybox:1"
-RANGES = "10.127.0.0/16,fd00:6464:7::/108"
+RANGES = "10.239.0.0/16,fd00:6464:7::/108"
+"""Not one that another podling may have chosen."""
 SERVE = (
     "env | grep ^IPS= > /dev/termination-log; mkdir /tmp/www && hostname > /tmp/www/index.html && "
     "exec httpd -f -p 8080 -h /tmp/www"

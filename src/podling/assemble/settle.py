@@ -243,6 +243,7 @@ def choose_range(instance: Instance, port: int, wanted: str = "") -> str:
             chosen = _ranges(wanted)
             if chosen != kept:
                 _check_routes(chosen)
+            instance.claim_range(chosen, lambda _: False)
         else:
             routes = Path("/proc/net/route").read_text()
             chosen = instance.claim_range(

@@ -253,14 +253,29 @@ class Instance(msgspec.Struct, frozen=True):
         return self._claim([*first, *SUBNETS[start:], *SUBNETS[:start]], taken)
 
     def claim_range(self, kept: str | None, taken: Callable[[str], bool]) -> str:
-        """As `claim_subnet`, for the addresses of services. One that was `kept` is had even if another
-        podling has it, too."""
+        """As `claim_subnet`, for the addresses of services. What was `kept`, of one family or two, is had
+        even if another podling has it, too."""
         if kept is not None:
-            with suppress(OSError):
-                self._claim([kept], lambda _: False)
+            for one in kept.split(","):
+                with suppress(OSError):
+                    self._claim([one], lambda _: False)
             return kept
         start = int(self.identity, 16) % len(SERVICE_RANGES)
-        return self._claim([*SERVICE_RANGES[start:], *SERVICE_RANGES[:start]], taken)
+        others = self._claims_of_others()
+
+        def unfit(candidate: str) -> bool:
+            return any(overlap(candidate, one) for one in others) or taken(candidate)
+
+        return self._claim([*SERVICE_RANGES[start:], *SERVICE_RANGES[:start]], unfit)
+
+    def _claims_of_others(self) -> list[str]:
+        others = []
+        for claim in (RUN_ROOT / "subnets").glob("*"):
+            # One may be released just now.
+            with suppress(FileNotFoundError):
+                if claim.read_text() != self.identity:
+                    others.append(claim.name.replace("_", "/"))
+        return others
 
     def _claim(self, candidates: Iterable[str], taken: Callable[[str], bool]) -> str:
         claims = RUN_ROOT / "subnets"
@@ -283,6 +298,11 @@ class Instance(msgspec.Struct, frozen=True):
         for claim in (RUN_ROOT / "subnets").glob("*"):
             if claim.read_text() == self.identity:
                 claim.unlink()
+
+
+def overlap(one: str, other: str) -> bool:
+    first, second = ipaddress.ip_network(one), ipaddress.ip_network(other)
+    return first.version == second.version and first.overlaps(second)
 
 
 def routed(subnet: str, route_table: str, own_interface: str, *, or_equal: bool = True) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,21 @@ def test_the_range_that_is_asked_for_wins(instance: Instance) -> None:
     choose_range(instance, 7000)
     assert choose_range(instance, 7000, "10.200.1.0/20") == "10.200.0.0/20"
     assert choose_range(instance, 7000) == "10.200.0.0/20"
+
+
+def test_nobody_chooses_what_another_podling_was_asked_to_have(instance: Instance, tmp_path: Path) -> None:
+    """Also if that is only a part, or more."""
+    other = Instance.at(tmp_path / "other")
+    other.data_dir.mkdir()
+    first = int(choose_range(instance, 7000).split(".")[1])
+    instance.release_subnet()
+    instance.choices_file.unlink()
+    choose_range(other, 7000, f"10.{first}.64.0/20,fd00::/112")
+    assert not ip_network(choose_range(instance, 7000)).overlaps(ip_network(f"10.{first}.64.0/20"))
+    instance.choices_file.unlink()
+    instance.release_subnet()
+    choose_range(other, 7000, "10.96.0.0/12")
+    assert int(choose_range(instance, 7000).split(".")[1]) > 111
 
 
 def test_a_range_that_is_routed_elsewhere_is_refused(
