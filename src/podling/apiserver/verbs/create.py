@@ -8,7 +8,6 @@ subresource, such as a service account's `token`, and stores nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
@@ -82,7 +81,10 @@ async def act(context: RequestContext, scope: Scope) -> Response:
     asked = await _admitted(context, scope, body, dry_run=dry_run)
     if body.metadata.name != context.info.name:
         raise bad_request(f"name in URL does not match name in {body.KIND} object")
-    _check_dry_run(context.query.get("dryRun", ()), action.dry_run(body))
+    dry_runs = context.query.get("dryRun", ()), action.dry_run(body)
+    if all(dry_runs) and list(dry_runs[0]) != list(dry_runs[1]):
+        both = " and ".join(f"[{' '.join(values)}]" for values in dry_runs)
+        raise bad_request(f"Non-matching dry-run options in request and content: {both}")
     await asked.validate(body, None)
     return await _act(context, scope, body, dry_run=dry_run)
 
@@ -108,13 +110,6 @@ async def _admitted(context: RequestContext, scope: Scope, body: Any, *, dry_run
         manage(context, scope, body)
     await asked.admit(body, None)
     return asked
-
-
-def _check_dry_run(asked: Sequence[str], said: Sequence[str]) -> None:
-    """Raises StatusError 400 where the query and the body are at odds."""
-    if asked and said and list(asked) != list(said):
-        both = " and ".join(f"[{' '.join(values)}]" for values in (asked, said))
-        raise bad_request(f"Non-matching dry-run options in request and content: {both}")
 
 
 async def _act(context: RequestContext, scope: Scope, body: Any, *, dry_run: bool) -> Response:

@@ -134,11 +134,16 @@ async def _write(
 ) -> Response:
     """`wanted`: from the projection of the object as it stands to what is to be of it, with who manages
     that."""
-    projection, asked = _projection(scope), scope.admission(context, "UPDATE", dry_run=dry_run)
-    admission = ProjectedAdmission(scope, context, asked)
+    projection, version = _projection(scope), scope.resource.api_version
+    admission = ProjectedAdmission(scope, context, scope.admission(context, "UPDATE", dry_run=dry_run))
+    decoder = Decoder(partial(json.decode, type_=projection.body))
 
     def change(current: Entry) -> Any:
-        admission.live = _live(projection, current, scope.resource.api_version)
+        shown, entries = projection.read(current.object), current.object.metadata.managed_fields
+        shown.metadata.managed_fields = of_projection(
+            entries, projection.fields, version, projection.body.API_VERSION
+        )
+        admission.live = Entry("", 0, json.encode(shown), decoder)
         admission.body = wanted(admission.live)
         scope.store.check_uid(admission.body.metadata, current)
         return scope.store.copy(current)
@@ -186,16 +191,6 @@ class ProjectedAdmission:
         read = _projection(self._scope).read
         self._context.warnings += self._scope.store.kind.update_warnings(new, old)
         await self._asked.validate(read(new), read(old))
-
-
-def _live(projection: Projection[Any], current: Entry, version: str) -> Entry:
-    """The projection of an object, with those who manage what both have."""
-    shown = projection.read(current.object)
-    entries = current.object.metadata.managed_fields
-    shown.metadata.managed_fields = of_projection(
-        entries, projection.fields, version, projection.body.API_VERSION
-    )
-    return Entry("", 0, json.encode(shown), Decoder(partial(json.decode, type_=projection.body)))
 
 
 def _projection(scope: Scope) -> Projection[Any]:
