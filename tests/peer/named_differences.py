@@ -328,6 +328,13 @@ NAMED = (
     ),
     Difference(
         "empty or absent",
+        "podling does not know a time that is none from one that is left out, where it may be: it is a time",
+        r"body\..*(Time|At|Timestamp|Added|\.time|disruptedPods\.\w+)",
+        "None",
+        r"0001-01-01T00:00:00(\.000000)?Z",
+    ),
+    Difference(
+        "empty or absent",
         _EMPTY,
         r"body\.metadata\.managedFields\[\d+\]\.fieldsV1\.(f:spec|.*f:(drivers|endpoints|limits|ports|rules|requests))",
         r"\{('f:(drivers|limits)': \{\})?\}|\{('f:spec': \{)?'f:devices': \{'f:requests': \{\}\}\}?\}",

@@ -11,6 +11,8 @@ from podling.model.remembered import remembered
 
 LAYOUTS = {"date-time": "2006-01-02T15:04:05Z07:00", "micro-time": "2006-01-02T15:04:05.000000Z07:00"}
 """The formats of times, and how Go writes each layout."""
+ZERO = "0001-01-01T00:00:00Z"
+"""The time that Go takes for none. (Of a MicroTime that is read it does not.)"""
 _ELEMENTS = (
     *(("2006", r"\d{4}"), ("-", "-"), ("01", r"\d\d"), ("-", "-"), ("02", r"\d\d"), ("T", "T")),
     *(("15", r"\d\d?"), (":", ":"), ("04", r"\d\d"), (":", ":"), ("05", r"\d\d")),

@@ -32,7 +32,7 @@ from podling.model.codec.fields import (
 )
 from podling.model.errors import StatusError, bad_request
 from podling.model.quantity import Quantity
-from podling.model.time import LAYOUTS, TimeError, settled
+from podling.model.time import LAYOUTS, ZERO, TimeError, settled
 
 T = TypeVar("T")
 Encoded = bytes | bytearray | memoryview | msgspec.Raw | str
@@ -223,7 +223,8 @@ def settle_times(obj: msgspec.Struct) -> None:
             times = {key: text and settled(text, step.format) for key, text in value.items()}
             setattr(obj, step.attribute, times)
         elif step.format:
-            setattr(obj, step.attribute, settled(value, step.format))
+            time = settled(value, step.format)
+            setattr(obj, step.attribute, None if step.may_be_null and time == ZERO else time)
         else:
             for part in value if step.is_list else (value,):
                 settle_times(part)
@@ -235,6 +236,7 @@ class _Step(NamedTuple):
     attribute: str
     format: str
     is_list: bool
+    may_be_null: bool
 
 
 @functools.cache
@@ -243,7 +245,8 @@ def _steps(owner: type[msgspec.Struct]) -> tuple[_Step, ...]:
     for field in fields_of(owner).values():
         form, inner = field.format if field.format in LAYOUTS else "", field.shape.part
         if form or (inner and _has_times(inner)):
-            found.append(_Step(field.attribute, form, field.shape.holds is list))
+            shape = field.shape
+            found.append(_Step(field.attribute, form, shape.holds is list, shape.may_be_null))
     return tuple(found)
 
 
