@@ -25,6 +25,7 @@ from podling.apiserver.apply.managed_fields import (
     Elsewhere,
     Entries,
     Fields,
+    VersionError,
     Writer,
     applied,
     applier,
@@ -66,7 +67,7 @@ from podling.watch.entry import Entry
 KUBECTL = "kubectl"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 NAMED: Fields = {"f:metadata": {"f:name": {}}}
-"""What every configuration names, and nobody is recorded to manage."""
+"""What most configurations name, and nobody is recorded to manage."""
 
 Track = Callable[[Any, Entry | None], list[ManagedFieldsEntry]]
 """From the new object and the current one (None on create) to the entries. Raises StatusError 409."""
@@ -304,7 +305,9 @@ class Application(msgspec.Struct, frozen=True):
         if before is None or pruned is not merged:
             gone = difference(owned(schema, whole), owned(schema, cut))
             before = gone if before is None else intersection(gone, before)
-        left = prune(schema, whole, before, union_all((NAMED, *managed.get(api_version, ()))))
+        metadata = self.configuration.get("metadata")
+        named = NAMED if isinstance(metadata, dict) and "name" in metadata else {}
+        left = prune(schema, whole, before, union_all((named, *managed.get(api_version, ()))))
         return _data(version.back(json.from_data(left, version.type))) if version else left
 
     def entries_after(
@@ -345,7 +348,7 @@ def by_update(writer: Writer, *, unwritten: Fields, now: datetime, versions: Ver
     def track(new: KubeObject, standing: Entry | None) -> list[ManagedFieldsEntry]:
         try:
             return entries(new, standing)
-        except KeyMissing:
+        except (KeyMissing, VersionError):
             # Of an object with a field that has no path, nobody is said to manage anything.
             return []
 

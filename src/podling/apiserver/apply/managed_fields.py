@@ -52,6 +52,10 @@ class FieldsError(ValueError):
     """Bytes that are not a set of fields."""
 
 
+class VersionError(ValueError):
+    """The version of an entry is none, so that nothing can be told of its fields."""
+
+
 def is_member(node: Fields) -> bool:
     return not node or SELF in node
 
@@ -63,27 +67,35 @@ def encode(fields: Fields) -> bytes:
 @remembered(512, longest=8192)
 def parse(data: bytes) -> Fields:
     """Parse `fieldsV1`. Cached, since many objects of one shape are managed alike. Raises FieldsError."""
+    if data in (b"", b"null"):
+        return {}
     try:
         fields = _decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise FieldsError(str(error)) from error
     _check(fields, 0)
+    # The whole object is no field.
+    fields.pop(SELF, None)
     return fields
 
 
 def _check(node: Any, depth: int) -> None:
+    """Nodes that are null become empty."""
     if not isinstance(node, dict) or depth > DEEPEST:
         raise FieldsError("a set of fields is a tree of path elements")
     for element, below in node.items():
         sort, _, text = element.partition(":")
-        if element != SELF and not (sort == "f" and text):
+        if element != SELF and not element.startswith("f:"):
             try:
                 value = msgspec.json.decode(text)
             except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
                 raise FieldsError(f"{element} is no path element") from error
             if sort not in ("k", "v", "i") or (sort == "k") != isinstance(value, dict):
                 raise FieldsError(f"{element} is no path element")
-        _check(below, depth + 1)
+        if below is None:
+            node[element] = {}
+        else:
+            _check(below, depth + 1)
 
 
 def union(ours: Fields, theirs: Fields) -> Fields:
@@ -233,7 +245,8 @@ def fields_of(entry: ManagedFieldsEntry) -> Fields:
 
 def starting_point(sent: Entries, live: Entries, subresource: str = "") -> Entries:
     """The entries that a write starts from: those in its body, or those stored if the body's are unreadable
-    or only a part of the object is written. A body with one empty entry asks to reset all."""
+    or only a part of the object is written. A body with one empty entry asks to reset all. Raises
+    VersionError."""
     return distinct(_sent(sent, live, subresource))
 
 
@@ -260,9 +273,15 @@ def _sent(sent: Entries, live: Entries, subresource: str) -> Entries:
             if _identity(entry) in known:
                 kept.append(entry)
                 continue
-            if entry.operation not in (APPLY, UPDATE) or entry.fields_type != FIELDS_V1:
+            if (
+                entry.operation not in (APPLY, UPDATE)
+                or entry.fields_type != FIELDS_V1
+                or not entry.api_version
+            ):
                 return live
             kept.append(_with(entry, fields_of(entry)))
+        if any(entry.api_version.count("/") > 1 for entry in kept):
+            raise VersionError
         return kept or live
     except FieldsError:
         return live
@@ -281,8 +300,7 @@ def updated(
     taken, removed = changes
     if not taken and not removed:
         # Those of a version that this object does not have go nevertheless.
-        known = writer.api_version
-        return [e for e in entries if e.api_version == known or elsewhere(e.api_version) is not None]
+        return _in_order(_capped(lose(entries, writer, changes, elsewhere)))
     if not entries:
         return [_entry(writer, UPDATE, taken, rfc3339(now))] if taken else []
     updates = (entry for entry in entries if entry.operation == UPDATE)

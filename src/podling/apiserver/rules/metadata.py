@@ -5,7 +5,7 @@ Only the rule for the name differs: most kinds want a DNS subdomain, some a DNS 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Literal
 
 import msgspec
@@ -23,10 +23,12 @@ from podling.model import names
 from podling.model.codec.fields import wire_name
 from podling.model.codec.quoting import quoted
 from podling.model.errors import Cause, bad_request
-from podling.model.types.meta import LabelSelector, ObjectMeta, OwnerReference
+from podling.model.types.meta import LabelSelector, ManagedFieldsEntry, ObjectMeta, OwnerReference
 from podling.process.waits import paced
 
 ANNOTATIONS_LIMIT = 256 * 1024
+LONGEST_MANAGER, LONGEST_SUBRESOURCE = 128, 256
+"""Bytes."""
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 MOST_CONTROLLERS = 8
 """Of how many it is told that they are one too many: each time all owners are listed."""
@@ -98,7 +100,7 @@ def validate_written(meta: ObjectMeta, *, standard: bool = True) -> list[Cause]:
 
 def validate_update(new: ObjectMeta, old: ObjectMeta) -> list[Cause]:
     """What of an object's metadata no update may change."""
-    causes = []
+    causes = list(managed_faults(new.managed_fields))
     for attribute, wire in _IMMUTABLE:
         value = getattr(new, attribute)
         if value != getattr(old, attribute):
@@ -110,6 +112,26 @@ def validate_update(new: ObjectMeta, old: ObjectMeta) -> list[Cause]:
         why = "no new finalizers can be added if the object is being deleted"
         causes.append(forbidden("metadata.finalizers", f"{why}, found new finalizers []string{{{listed}}}"))
     return causes
+
+
+def managed_faults(entries: Iterable[ManagedFieldsEntry]) -> Iterator[Cause]:
+    for number, entry in enumerate(entries):
+        path = f"metadata.managedFields[{number}]"
+        yield from manager_faults(f"{path}.manager", entry.manager)
+        if len(entry.subresource.encode()) > LONGEST_SUBRESOURCE:
+            yield too_long(f"{path}.subresource", LONGEST_SUBRESOURCE)
+
+
+def manager_faults(path: str, manager: str) -> Iterator[Cause]:
+    """Of the name of who manages fields."""
+    if len(manager.encode()) > LONGEST_MANAGER:
+        yield too_long(path, LONGEST_MANAGER)
+    if manager.isprintable():
+        return
+    for at, letter in enumerate(manager):
+        if not letter.isprintable():
+            position = len(manager[:at].encode())
+            yield invalid(path, manager, f"invalid character U+{ord(letter):04X} (at position {position})")
 
 
 def validate_labels(labels: dict[str, str], path: str) -> list[Cause]:

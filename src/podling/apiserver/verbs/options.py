@@ -6,14 +6,14 @@ contradict each other, and name the revision that is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from podling.apiserver.request.request import Query, is_true, number
-from podling.apiserver.rules.field import invalid as invalid_value
-from podling.apiserver.rules.field import not_supported, required, too_long
+from podling.apiserver.rules.field import not_supported, required
+from podling.apiserver.rules.metadata import manager_faults
 from podling.model.codec.fields import fields_of
 from podling.model.errors import Cause, StatusError, bad_request, invalid
 from podling.model.integers import parse_uint
@@ -21,7 +21,6 @@ from podling.model.types.meta import ListOptions
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-LONGEST_MANAGER = 128
 FIELD_VALIDATION = ("Ignore", "Strict", "Warn")
 EXACT = "Exact"
 NOT_OLDER_THAN = "NotOlderThan"
@@ -55,7 +54,7 @@ def check_write(query: Query, options_kind: str, *, applies: bool | None = None)
         faults.append(required("fieldManager", "is required for apply patch"))
     if applies is False and "force" in query:
         faults.append(_forbidden("force", "may not be specified for non-apply patch"))
-    faults += _manager_faults(field_manager(query))
+    faults += manager_faults("fieldManager", field_manager(query))
     values = query.get("dryRun", ())
     faults += dry_run_faults(values)
     if (validation := field_validation(query)) not in FIELD_VALIDATION:
@@ -80,18 +79,6 @@ def field_validation(query: Query) -> str:
 def field_manager(query: Query) -> str:
     """The name that a write is recorded for in `managedFields`; empty if none is given."""
     return query.get("fieldManager", ("",))[0]
-
-
-def _manager_faults(manager: str) -> Iterator[Cause]:
-    if len(manager.encode()) > LONGEST_MANAGER:
-        yield too_long("fieldManager", LONGEST_MANAGER)
-    if manager.isprintable():
-        return
-    for at, letter in enumerate(manager):
-        if not letter.isprintable():
-            position = len(manager[:at].encode())
-            why = f"invalid character U+{ord(letter):04X} (at position {position})"
-            yield invalid_value("fieldManager", manager, why)
 
 
 def list_options(query: Query) -> ListOptions:

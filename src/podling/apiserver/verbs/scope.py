@@ -21,9 +21,10 @@ from podling.apiserver.kinds.kind import Kind, Part, Subresource, View
 from podling.apiserver.observe.components import Components
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.response import Response
+from podling.apiserver.rules.metadata import LONGEST_MANAGER
 from podling.apiserver.show.table import Tables
 from podling.apiserver.store.store import Store
-from podling.apiserver.verbs.options import LONGEST_MANAGER, field_manager, options
+from podling.apiserver.verbs.options import field_manager, options
 from podling.model.codec import json
 from podling.model.remembered import remembered
 from podling.model.scheme import Resource

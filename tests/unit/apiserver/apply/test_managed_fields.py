@@ -81,13 +81,22 @@ def test_arguments_stay_as_they_are(a: frozenset[Any], b: frozenset[Any]) -> Non
 @pytest.mark.parametrize(
     "data",
     [
-        *(b"", b"[]", b"5", b"\xff", b'{"f:a":5}', b'{"a":{}}', b'{"k:[]":{}}', b'{"k:{":{}}', b'{"q:1":{}}'),
-        *(b'{"f:":{}}', b'{"f:a":' * 100 + b"{}" + b"}" * 100, b'{"f:a":' * 5000),
+        *(b"[]", b"5", b"\xff", b'{"f:a":5}', b'{"a":{}}', b'{"k:[]":{}}', b'{"k:{":{}}', b'{"q:1":{}}'),
+        *(b'{"f":{}}', b'{"f:a":' * 100 + b"{}" + b"}" * 100, b'{"f:a":' * 5000),
     ],
 )
 def test_what_is_no_set(data: bytes) -> None:
     with pytest.raises(FieldsError):
         parse(data)
+
+
+@pytest.mark.parametrize("data", [b"", b"null", b"{}", b'{".":{}}'])
+def test_an_empty_set(data: bytes) -> None:
+    assert parse(data) == {}
+
+
+def test_what_is_null_is_empty() -> None:
+    assert parse(b'{"f:a":null,"f:b":{".":{},"f:":null}}') == {"f:a": {}, "f:b": {".": {}, "f:": {}}}
 
 
 @given(st.binary(max_size=40))

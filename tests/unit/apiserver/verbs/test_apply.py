@@ -263,9 +263,14 @@ async def test_managed_fields_of_the_client_count(api: Conversation) -> None:
     assert owners(answer) == {"kubectl/Apply": {"f:data": {"f:l": {}}}}
 
 
-async def test_one_empty_entry_forgets_all(api: Conversation) -> None:
+@pytest.mark.parametrize("sent", [[{}], []])
+@pytest.mark.parametrize("verb", ["patch", "put"])
+async def test_no_entry_and_an_empty_one_forget_all(api: Conversation, verb: str, sent: Any) -> None:
     await apply(api, A, config(k="v"))
-    stripped = await api.patch(A, {"metadata": {"managedFields": [{}]}})
+    if verb == "patch":
+        stripped = await api.patch(A, {"metadata": {"managedFields": sent}})
+    else:
+        stripped = await api.put(A, {**config(k="v"), "metadata": {"name": "a", "managedFields": sent}})
     assert owners(stripped) == {}
     assert owners(await api.patch(A, {"data": {"k": "w"}})) == {}
     applied = await apply(api, A, config(l="x"))
@@ -275,7 +280,7 @@ async def test_one_empty_entry_forgets_all(api: Conversation) -> None:
     }
 
 
-@pytest.mark.parametrize("sent", [[], [{"manager": "x"}], [{"operation": "Update", "fieldsV1": {"q:": 5}}]])
+@pytest.mark.parametrize("sent", [[{"manager": "x"}], [{"operation": "Update", "fieldsV1": {"q:": 5}}]])
 async def test_entries_that_say_nothing_change_nothing(api: Conversation, sent: Any) -> None:
     before = await apply(api, A, config(k="v"))
     body = {**before.body, "metadata": {**before.body["metadata"], "managedFields": sent}}
