@@ -349,7 +349,8 @@ def by_update(writer: Writer, *, unwritten: Fields, now: datetime, versions: Ver
         try:
             return entries(new, standing)
         except (KeyMissing, VersionError):
-            # Of an object with a field that has no path, nobody is said to manage anything.
+            # Of an object with a field that has no path, or an entry of no version, nobody is said to manage
+            # anything.
             return []
 
     def entries(new: KubeObject, standing: Entry | None) -> list[ManagedFieldsEntry]:

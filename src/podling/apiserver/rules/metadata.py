@@ -6,6 +6,7 @@ Only the rule for the name differs: most kinds want a DNS subdomain, some a DNS 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Set
+from itertools import islice
 from typing import Literal
 
 import msgspec
@@ -29,6 +30,8 @@ from podling.process.waits import paced
 ANNOTATIONS_LIMIT = 256 * 1024
 LONGEST_MANAGER, LONGEST_SUBRESOURCE = 128, 256
 """Bytes."""
+MOST_TOLD = 256
+"""Faults of those who manage fields: each is told with the whole name."""
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 MOST_CONTROLLERS = 8
 """Of how many it is told that they are one too many: each time all owners are listed."""
@@ -100,7 +103,7 @@ def validate_written(meta: ObjectMeta, *, standard: bool = True) -> list[Cause]:
 
 def validate_update(new: ObjectMeta, old: ObjectMeta) -> list[Cause]:
     """What of an object's metadata no update may change."""
-    causes = list(managed_faults(new.managed_fields))
+    causes = list(islice(managed_faults(new.managed_fields), MOST_TOLD))
     for attribute, wire in _IMMUTABLE:
         value = getattr(new, attribute)
         if value != getattr(old, attribute):
@@ -124,9 +127,11 @@ def managed_faults(entries: Iterable[ManagedFieldsEntry]) -> Iterator[Cause]:
 
 def manager_faults(path: str, manager: str) -> Iterator[Cause]:
     """Of the name of who manages fields."""
-    if len(manager.encode()) > LONGEST_MANAGER:
+    size = len(manager.encode())
+    if size > LONGEST_MANAGER:
         yield too_long(path, LONGEST_MANAGER)
-    if manager.isprintable():
+    # Each letter is told of with all others.
+    if manager.isprintable() or size > 2 * LONGEST_MANAGER:
         return
     for at, letter in enumerate(manager):
         if not letter.isprintable():

@@ -139,3 +139,23 @@ def test_what_is_being_deleted_gets_no_new_finalizers() -> None:
         'found new finalizers []string{"a.io/c"}'
     ]
     assert metadata.validate_update(meta(**{**deleted, "finalizers": None}), old) == []
+
+
+@pytest.mark.parametrize(
+    ("manager", "told"),
+    [
+        ("a" * 128, []),
+        ("ä" * 65, ["Too long: may not be more than 128 bytes"]),
+        ("\a" * 1_000_000, ["Too long: may not be more than 128 bytes"]),
+        ("a\x07", ['Invalid value: "a\\a": invalid character U+0007 (at position 1)']),
+    ],
+)
+def test_names_of_managers(manager: str, told: list[str]) -> None:
+    assert [cause.message for cause in metadata.manager_faults("manager", manager)] == told
+
+
+def test_of_many_managers_at_fault_not_all_are_told() -> None:
+    """Each is told of with the whole name, as often as it has letters that are none."""
+    old, entry = meta(), {"manager": "\x07" * 128, "operation": "Update"}
+    new = meta(managedFields=[entry] * 10_000)
+    assert len(metadata.validate_update(new, old)) == metadata.MOST_TOLD
