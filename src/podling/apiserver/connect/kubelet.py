@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import aiohttp
+import msgspec
 from aiohttp import web
 from yarl import URL
 
@@ -20,7 +21,7 @@ from podling.apiserver.connect.kubelets import Kubelets, http_connector, kubelet
 from podling.apiserver.connect.web_socket import LogSocket
 from podling.apiserver.request.context import Find, RequestContext
 from podling.apiserver.request.request import wants_web_socket
-from podling.apiserver.request.response import NO_CONTENT, TEXT, Response, failure
+from podling.apiserver.request.response import JSON, NO_CONTENT, TEXT, Response
 from podling.model.errors import StatusError, bad_request, internal, not_found
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
@@ -136,10 +137,11 @@ class KubeletUpgrade:
                 status=refused.status, body=refused.body, headers={"Content-Type": content_type}
             )
         except (OSError, ProtocolError) as error:
-            answer = failure(StatusError(500, "", f"error dialing backend: {error}"))
-            return web.Response(
-                status=answer.status, body=answer.body, headers={"Content-Type": answer.content_type}
+            # With a line's end, as all that is answered in JSON.
+            said = (
+                msgspec.json.encode(StatusError(500, "", f"error dialing backend: {error}").status()) + b"\n"
             )
+            return web.Response(status=500, body=said, headers={"Content-Type": JSON})
         return await joined(request, kubelet)
 
 

@@ -370,6 +370,7 @@ async def test_a_kubelet_that_cannot_be_dialled_is_a_status(kubelet: Kubelet, fr
         await upgrade(front, HEAD)
     assert refused.value.status == 500
     assert b'"message":"error dialing backend: ' in refused.value.body
+    assert refused.value.body.endswith(b"}\n")
 
 
 @pytest.mark.parametrize("who", ["client", "kubelet"])
