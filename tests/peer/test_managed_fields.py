@@ -155,6 +155,10 @@ def in_parts() -> Iterator[Ask]:
             ("/status?fieldManager=c&force=true", {"status": {"replicas": 4}}),
             ("?fieldManager=a", {"spec": {"replicas": 4}}),
             ("?fieldManager=a&force=true", {"spec": {"replicas": 5}}),
+            ("?fieldManager=a&force=true&dryRun=All", {"metadata": {}}),
+            ("?fieldManager=a&force=true&dryRun=All", {"metadata": None}),
+            ("?fieldManager=a&force=true&dryRun=All", {"metadata": {"labels": {"x": "y"}}}),
+            ("?fieldManager=a&force=true&dryRun=All", {"metadata": {"labels": {}}}),
             ("?fieldManager=a&force=true", {}),
             ("?fieldManager=a&force=true", {"metadata": {"name": f"s{at}"}}),
         ):

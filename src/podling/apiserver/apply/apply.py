@@ -306,7 +306,8 @@ class Application(msgspec.Struct, frozen=True):
             gone = difference(owned(schema, whole), owned(schema, cut))
             before = gone if before is None else intersection(gone, before)
         metadata = self.configuration.get("metadata")
-        named = NAMED if isinstance(metadata, dict) and "name" in metadata else {}
+        # Of metadata in which nothing is said all stays, the name with it.
+        named = NAMED if metadata == {} or (isinstance(metadata, dict) and "name" in metadata) else {}
         left = prune(schema, whole, before, union_all((named, *managed.get(api_version, ()))))
         return _data(version.back(json.from_data(left, version.type))) if version else left
 

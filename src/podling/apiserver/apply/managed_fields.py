@@ -25,7 +25,7 @@ import msgspec
 from podling.model.codec import pieces
 from podling.model.remembered import remembered
 from podling.model.time import rfc3339
-from podling.model.types.meta import ManagedFieldsEntry
+from podling.model.types.meta import NO_FIELDS, ManagedFieldsEntry
 from podling.process.waits import giving_way, is_aside
 
 Fields = dict[str, Any]
@@ -33,6 +33,8 @@ Fields = dict[str, Any]
 Entries = Sequence[ManagedFieldsEntry]
 
 SELF = "."
+NOTHING = (b"", b"null")
+"""No set of fields, which is an empty one."""
 DEEPEST = 64
 """Levels of a set; no API type nests as deep."""
 _STATUS = "f:status"
@@ -67,7 +69,7 @@ def encode(fields: Fields) -> bytes:
 @remembered(512, longest=8192)
 def parse(data: bytes) -> Fields:
     """Parse `fieldsV1`. Cached, since many objects of one shape are managed alike. Raises FieldsError."""
-    if data in (b"", b"null"):
+    if data in NOTHING:
         return {}
     try:
         fields = _decode(data)
@@ -264,7 +266,10 @@ def _writer(entry: ManagedFieldsEntry) -> tuple[str, ...]:
 def _sent(sent: Entries, live: Entries, subresource: str) -> Entries:
     if subresource or not sent or sent is live:
         return live
-    if list(sent) == [ManagedFieldsEntry()]:
+    entry = sent[0]
+    if bytes(entry.fields_v1) in NOTHING:
+        entry = msgspec.structs.replace(entry, fields_v1=NO_FIELDS)
+    if len(sent) == 1 and entry == ManagedFieldsEntry():
         return ()
     known = set(map(_identity, live))
     try:

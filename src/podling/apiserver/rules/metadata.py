@@ -104,16 +104,16 @@ def validate_written(meta: ObjectMeta, *, standard: bool = True) -> list[Cause]:
 def validate_update(new: ObjectMeta, old: ObjectMeta) -> list[Cause]:
     """What of an object's metadata no update may change."""
     causes = list(islice(managed_faults(new.managed_fields), MOST_TOLD))
-    for attribute, wire in _IMMUTABLE:
-        value = getattr(new, attribute)
-        if value != getattr(old, attribute):
-            causes.append(invalid(f"metadata.{wire}", value if value != "" else None, IMMUTABLE))
     known = frozenset(old.finalizers)
     added = sorted({finalizer for finalizer in new.finalizers if finalizer not in known})
     if old.deletion_timestamp and added:
         listed = ", ".join(f'"{finalizer}"' for finalizer in added)
         why = "no new finalizers can be added if the object is being deleted"
         causes.append(forbidden("metadata.finalizers", f"{why}, found new finalizers []string{{{listed}}}"))
+    for attribute, wire in _IMMUTABLE:
+        value = getattr(new, attribute)
+        if value != getattr(old, attribute):
+            causes.append(invalid(f"metadata.{wire}", value if value != "" else None, IMMUTABLE))
     return causes
 
 

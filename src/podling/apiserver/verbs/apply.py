@@ -29,7 +29,7 @@ from podling.apiserver.verbs.yaml_body import YamlBody, read_any_yaml, unmarshal
 from podling.model.codec import json
 from podling.model.codec.unstructured import decode_unstructured
 from podling.model.errors import StatusError, bad_request, conflict
-from podling.model.types.meta import ManagedFieldsEntry
+from podling.model.types.meta import ManagedFieldsEntry, ObjectMeta
 from podling.process.waits import aside
 from podling.watch.entry import Entry
 
@@ -118,8 +118,8 @@ async def _application(context: RequestContext, scope: Scope, body: bytes) -> Ap
     if (configuration.get("apiVersion"), configuration.get("kind")) != (resource.api_version, resource.kind):
         raise bad_request(f"invalid object type: {type_of(configuration)}")
     check_unmanaged(configuration)
-    if configuration.get("metadata") is None:
-        configuration.pop("metadata", None)
+    if configuration.get("metadata", "") is None:
+        configuration["metadata"] = {}
     by = scope.writer(context)
     metadata = configuration.get("metadata")
     said = metadata if isinstance(metadata, dict) else {}
@@ -139,10 +139,18 @@ async def _application(context: RequestContext, scope: Scope, body: bytes) -> Ap
 
 
 def check_unmanaged(data: dict[str, Any]) -> None:
-    """Raises StatusError 400 for a configuration that says who manages it."""
+    """Raises StatusError 400 for a configuration that says who manages it. As in Kubernetes, a list with null
+    among its entries says nothing, and is left out."""
     metadata = data.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
-        raise bad_request("metadata.managedFields must be nil")
+    if not isinstance(metadata, dict) or (entries := metadata.get("managedFields")) is None:
+        return
+    rest = [entry for entry in entries if entry is not None] if isinstance(entries, list) else entries
+    if rest != entries:
+        made = json.decode_sent(msgspec.json.encode({"managedFields": rest}), ObjectMeta)
+        if all(bytes(entry.fields_v1)[:1] in (b"", b"n", b"{") for entry in made.managed_fields):
+            del metadata["managedFields"]
+            return
+    raise bad_request("metadata.managedFields must be nil")
 
 
 def type_of(data: dict[str, Any]) -> str:
