@@ -162,7 +162,7 @@ def in_parts() -> Iterator[Ask]:
             ("?fieldManager=a&force=true", {}),
             ("?fieldManager=a&force=true", {"metadata": {"name": f"s{at}"}}),
         ):
-            sent = {"apiVersion": "apps/v1", "kind": "ReplicaSet", **more}
+            sent: dict[str, Any] = {"apiVersion": "apps/v1", "kind": "ReplicaSet", **more}
             yield Ask("PATCH", f"{item}{query}", sent, APPLIED, what)
 
 

@@ -84,6 +84,13 @@ def _default_failure_policy(spec: JobSpec) -> None:
             pattern.status = pattern.status or "True"
 
 
+class _JobStatus(Status):
+    def prepare_update(self, new: Job, old: Job) -> None:
+        super().prepare_update(new, old)
+        # As it is read: a Job without labels has those of its pods.
+        new.metadata.labels = new.metadata.labels or dict(new.spec.template.metadata.labels)
+
+
 class Jobs(Controlled[Job]):
     resource = resource_of(Job)
     warns_of_changes = True
@@ -92,7 +99,7 @@ class Jobs(Controlled[Job]):
         "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to "
         "remove them or set propagationPolicy=Orphan to suppress this warning"
     )
-    subresources: Mapping[str, Subresource] = {"status": Status(validate_job_status)}
+    subresources: Mapping[str, Subresource] = {"status": _JobStatus(validate_job_status)}
     selectable_fields = {"status.successful": lambda obj: str(obj.status.succeeded)}
     unselectable = 'field label "{}" not supported for Job'
     columns = (
