@@ -169,5 +169,7 @@ def test_who_matters_more_takes_the_place(cluster: Cluster, tmp_path: Path) -> N
         wants = [container("app", FOREVER, resources={"requests": {"cpu": most}})]
         podling.apply(pod(name, tmp_path, priorityClassName=name, containers=wants))
         cluster.wait("condition=Ready", f"pod/{name}")
+    # It may go a moment after it has ended, which is all that the scheduler waits for.
+    podling.kubectl("wait", "--for=delete", "pod/little", "--timeout=60s", timeout=70)
     assert [one["metadata"]["name"] for one in podling.get("pods")["items"]] == ["much"]
     podling.kubectl("delete", "pod", "much", "--grace-period=1", "--timeout=60s", timeout=70)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -354,6 +354,18 @@ def test_what_is_no_url_is_said(url: str) -> None:
         target(url)
 
 
+async def until_gone(storage: EtcdStorage, key: str) -> None:
+    gone = asyncio.Event()
+
+    def hear(_: int, events: Sequence[Event]) -> None:
+        if events[-1].value is None:
+            gone.set()
+
+    storage.watch(key, hear)
+    if await storage.get(key) is not None:
+        await gone.wait()
+
+
 async def test_what_has_a_ttl_ends_by_itself_for_every_server_and_what_is_written_anew_stays(
     near: EtcdStorage, far: EtcdStorage
 ) -> None:
@@ -363,9 +375,9 @@ async def test_what_has_a_ttl_ends_by_itself_for_every_server_and_what_is_writte
     other = await near.commit([Write(f"{POD}-2", b"brief", None, ttl=1)])
     await near.update(f"{POD}-2", b"stays", other)
     async with asyncio.timeout(10):
-        ended = asyncio.Event()
-        far.watch(POD, lambda _, events: ended.set() if events[-1].value is None else None)
-        await ended.wait()
+        for storage in (near, far):
+            # Each hears of it by itself.
+            await until_gone(storage, POD)
     assert [event.key for event in told if event.value is None] == [POD]
     assert await near.get(POD) is None
     assert (await far.get(f"{POD}-2") or Record("", b"", 0)).value == b"stays"

@@ -90,7 +90,7 @@ async def _apply(context: RequestContext, scope: Scope, *, dry_run: bool) -> Res
 
     def wanted(live: Entry) -> KubeObject:
         result = application.result(live_data(live), application.known_entries(live, context.now))
-        applied: KubeObject = json.from_data(result, type_)
+        applied: KubeObject = decode_unstructured(msgspec.json.encode(result), type_)
         applied.metadata.managed_fields = track(applied, live)
         return _checked(context, scope, applied, live)
 
