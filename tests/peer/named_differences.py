@@ -280,6 +280,7 @@ NAMED = (
         r"|.*(cannot convert (int64|float64|bool) to |unrecognized type: (u?int|string|bool)).*"
         r"|.*(cannot restore|unable to convert unstructured object).*"
         r"|(error decoding patch: )?(unexpected end of JSON input|invalid character .*)"
+        r"|(.*: )?Object 'apiVersion' is missing in .*"
         r"|unknown patch type: .*|The order in patch list:.*|(.*: )?unexpected EOF.*|.*proto: \w+.*",
         ".*",
     ),

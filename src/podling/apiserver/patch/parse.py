@@ -92,8 +92,10 @@ def parse_patch(media_type: str, body: bytes, type: type[KubeObject]) -> ParsedP
         try:
             if media_type == STRATEGIC_MERGE_PATCH:
                 patched = strategic_merge_patch(document, patch, lookup_of(shape_of(type)))
-                # Read as what it was, whatever the patch says.
-                patched = {**patched, "kind": type.KIND, "apiVersion": type.API_VERSION}
+                # Read as what it was, whatever the patch says, if that is a word.
+                own = {"kind": type.KIND, "apiVersion": type.API_VERSION}
+                words = (name for name in own if isinstance(patched.get(name), str | None))
+                patched = {**patched, **{name: own[name] for name in words}}
             else:
                 patched = (json_patch if media_type == JSON_PATCH else merge_patch)(document, patch)
         except RecursionError as error:

@@ -115,6 +115,8 @@ async def _application(context: RequestContext, scope: Scope, body: bytes) -> Ap
     """The configuration with who applies it. Raises StatusError 400."""
     resource = scope.resource
     configuration = plain(body)
+    if not resource.group and configuration.get("apiVersion") == f"/{resource.version}":
+        configuration["apiVersion"] = resource.version
     if (configuration.get("apiVersion"), configuration.get("kind")) != (resource.api_version, resource.kind):
         raise bad_request(f"invalid object type: {type_of(configuration)}")
     check_unmanaged(configuration)

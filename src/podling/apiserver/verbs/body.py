@@ -73,6 +73,8 @@ def object_of(context: RequestContext, body: Body, type_: type[T]) -> T:
     versions = (type_.API_VERSION, OLDER_VERSIONS.get(type_))
     if obj.kind != type_.KIND or (obj.api_version not in versions and type_ not in IN_EVERY_GROUP):
         raise other_kind(obj, type_)
+    if type_ in IN_EVERY_GROUP and not _may_be_version(obj.api_version):
+        raise bad_request(f"unexpected GroupVersion string: {obj.api_version}")
     if validation != "Ignore":
         if has_repeats is None:
             give_way()
@@ -87,6 +89,10 @@ def object_of(context: RequestContext, body: Body, type_: type[T]) -> T:
         context.warnings += repeated + faults
     record(context, obj)
     return obj
+
+
+def _may_be_version(text: str) -> bool:
+    return text.count("/") <= 1 and (text == "/" or not text.endswith("/"))
 
 
 def record(context: RequestContext, obj: Object) -> None:

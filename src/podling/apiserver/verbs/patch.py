@@ -108,7 +108,7 @@ async def read_patch(context: RequestContext, type_: type[Any]) -> Callable[[Any
 
     def faults_of(before: Any, document: dict[str, Any]) -> list[str]:
         """What is wrong with the fields of what `before` becomes, which is `document`."""
-        if not document.get("apiVersion"):
+        if type_.leaves_out_version(document.get("apiVersion") or ""):
             # Kubernetes reads it as its internal type, whose fields have no names in JSON.
             return [f'unknown field "{name}"' for name in sorted({*document} - {"apiVersion", "kind"})]
         found = field_faults(msgspec.json.encode(document), type_, has_repeats=False)
@@ -125,7 +125,8 @@ async def read_patch(context: RequestContext, type_: type[Any]) -> Callable[[Any
         if isinstance(meta := document.get("metadata"), dict):
             # An empty list, too, says that nobody manages anything: decoded it is one that is left out.
             meta.update({MANAGED: [{}]} if meta.get(MANAGED) == [] else {})
-        is_known = sort == STRATEGIC_MERGE_PATCH or document.get("apiVersion")
+        said = document.get("apiVersion") or ""
+        is_known = sort == STRATEGIC_MERGE_PATCH or not type_.leaves_out_version(said)
         data = msgspec.json.encode(document)
         try:
             wanted = decoded(data if is_known else _NOTHING, type_)

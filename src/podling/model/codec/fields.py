@@ -103,8 +103,16 @@ class Object(Part):
     def __post_init__(self) -> None:
         if not self.kind:
             self.kind = self.KIND
-        if not self.api_version:
-            self.api_version = self.API_VERSION
+        if self.api_version != self.API_VERSION:
+            # The group that has no name may be said, too.
+            is_same = "/" not in self.API_VERSION and self.api_version == f"/{self.API_VERSION}"
+            if is_same or self.leaves_out_version(self.api_version):
+                self.api_version = self.API_VERSION
+
+    @classmethod
+    def leaves_out_version(cls, api_version: str) -> bool:
+        """Whether that says no version; it may say the group all the same."""
+        return api_version in ("", "/", f"{cls.API_VERSION.rpartition('/')[0]}/")
 
 
 class Merge(msgspec.Struct, frozen=True):
