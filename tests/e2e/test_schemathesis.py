@@ -50,7 +50,7 @@ NULL = frozenset(
     (schema_name(type_), field.encode_name)
     for type_ in every_type(every_kind())
     for field in msgspec.structs.fields(type_)
-    if field.default_factory not in (list, msgspec.NODEFAULT) and field.default_factory() == []
+    if field.default_factory not in (list, msgspec.NODEFAULT) and field.default_factory() in ([], None)
 )
 """Lists that are `null` when they are empty, of which Kubernetes' own descriptions say nothing."""
 ALWAYS_WRITTEN = frozenset(
