@@ -11,7 +11,8 @@ parsed set may be shared, and results share parts with their arguments.
 A writer that updates a field becomes its only manager. A writer that applies a field shares it with others
 who apply the same value. An entry is identified by manager, operation, subresource and, for updates, API
 version. Paths are those of the entry's version: what a write changes is looked at in the version of each
-entry. An entry of a version that is not known goes. Everything here is pure.
+entry. An entry of a version that is not known goes. What an object and its scale both have is managed in the
+entries of the object, and those of the scale are made of them. Everything here is pure.
 """
 
 from __future__ import annotations

@@ -115,10 +115,10 @@ async def _application(context: RequestContext, scope: Scope, body: bytes) -> Ap
     """The configuration with who applies it. Raises StatusError 400."""
     resource = scope.resource
     configuration = plain(body)
-    if not resource.group and configuration.get("apiVersion") == f"/{resource.version}":
-        configuration["apiVersion"] = resource.version
-    if (configuration.get("apiVersion"), configuration.get("kind")) != (resource.api_version, resource.kind):
+    is_of_version = resource.type.is_of_version(configuration.get("apiVersion"))
+    if not is_of_version or configuration.get("kind") != resource.kind:
         raise bad_request(f"invalid object type: {type_of(configuration)}")
+    configuration["apiVersion"] = resource.api_version
     check_unmanaged(configuration)
     if configuration.get("metadata", "") is None:
         configuration["metadata"] = {}

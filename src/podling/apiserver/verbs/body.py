@@ -21,7 +21,7 @@ from podling.model.codec.fields import Object
 from podling.model.codec.strict import field_faults, may_repeat_keys, strict_message
 from podling.model.errors import StatusError, bad_request
 from podling.model.scheme import by_kind
-from podling.model.types.meta import DeleteOptions, KubeObject
+from podling.model.types.meta import DeleteOptions, KubeObject, ManagedFieldsEntry
 from podling.model.types.pod import Eviction
 from podling.process.waits import aside, give_way
 
@@ -93,6 +93,14 @@ def object_of(context: RequestContext, body: Body, type_: type[T]) -> T:
 
 def _may_be_version(text: str) -> bool:
     return text.count("/") <= 1 and (text == "/" or not text.endswith("/"))
+
+
+def note_no_managers(obj: KubeObject, data: bytes) -> None:
+    """An empty list of those who manage fields says, as one with an empty entry does, that nobody does: in
+    `obj`, which was made of the JSON `data`, it is one that is left out."""
+    if not obj.metadata.managed_fields and b'"managedFields"' in data:
+        metadata = json.decode_data(data).get("metadata") or {}
+        obj.metadata.managed_fields = [ManagedFieldsEntry()] if metadata.get("managedFields") == [] else []
 
 
 def record(context: RequestContext, obj: Object) -> None:

@@ -23,7 +23,7 @@ from podling.apiserver.request.response import Response
 from podling.apiserver.rules import field
 from podling.apiserver.store.object_meta import REPEATED_AFTER_ADMISSION, drop_repeated_owners
 from podling.apiserver.verbs.apply import apply
-from podling.apiserver.verbs.body import other_kind, record_patch
+from podling.apiserver.verbs.body import note_no_managers, other_kind, record_patch
 from podling.apiserver.verbs.options import check_write, field_validation
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
@@ -122,9 +122,6 @@ async def read_patch(context: RequestContext, type_: type[Any]) -> Callable[[Any
         document = patched_from(before)
         if isinstance(document, list):
             raise _refused(msgspec.json.encode(document), "couldn't get version/kind: it is an array")
-        if isinstance(meta := document.get("metadata"), dict):
-            # An empty list, too, says that nobody manages anything: decoded it is one that is left out.
-            meta.update({MANAGED: [{}]} if meta.get(MANAGED) == [] else {})
         said = document.get("apiVersion") or ""
         is_known = sort == STRATEGIC_MERGE_PATCH or not type_.leaves_out_version(said)
         data = msgspec.json.encode(document)
@@ -132,6 +129,7 @@ async def read_patch(context: RequestContext, type_: type[Any]) -> Callable[[Any
             wanted = decoded(data if is_known else _NOTHING, type_)
         except StatusError as error:
             raise _refused(data, str(error.__cause__ or error)) from error
+        note_no_managers(wanted, data)
         if (wanted.kind, wanted.api_version) != (type_.KIND, type_.API_VERSION):
             raise _refused(data, other_kind(wanted, type_).message)
         if validation != "Ignore":

@@ -1,6 +1,7 @@
 """GET, PUT and PATCH of an object as another type that shows and changes a part of it: `scale`.
 
-The body is of that type; what is stored, and whose fields are managed, is the object.
+The body is of that type, and so is what admission is asked about. What is stored is the object: those who
+manage what both have are taken over to the projection before a write, and back after it.
 """
 
 from __future__ import annotations

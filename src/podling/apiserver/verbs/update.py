@@ -8,13 +8,12 @@ from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.response import Response
 from podling.apiserver.store import object_meta
 from podling.apiserver.store.object_meta import drop_repeated_owners
-from podling.apiserver.verbs.body import Body, json_body, object_of
+from podling.apiserver.verbs.body import Body, json_body, note_no_managers, object_of
 from podling.apiserver.verbs.options import check_write
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
-from podling.model.codec import json
 from podling.model.errors import bad_request
-from podling.model.types.meta import ManagedFieldsEntry, ObjectMeta
+from podling.model.types.meta import ObjectMeta
 from podling.process.waits import aside
 from podling.watch.entry import Entry
 
@@ -68,10 +67,7 @@ async def update(context: RequestContext, scope: Scope) -> Response:
 
 def _read(context: RequestContext, scope: Scope, body: Body) -> Any:
     obj = object_of(context, body, scope.resource.type)
-    if not obj.metadata.managed_fields and b'"managedFields"' in body.json:
-        # An empty list, too, says that nobody manages anything: decoded it is one that is left out.
-        metadata = json.decode_data(body.json).get("metadata") or {}
-        obj.metadata.managed_fields = [ManagedFieldsEntry()] if metadata.get("managedFields") == [] else []
+    note_no_managers(obj, body.json)
     drop_repeated_owners(obj.metadata, context.warnings)
     return obj
 

@@ -103,11 +103,15 @@ class Object(Part):
     def __post_init__(self) -> None:
         if not self.kind:
             self.kind = self.KIND
-        if self.api_version != self.API_VERSION:
-            # The group that has no name may be said, too.
-            is_same = "/" not in self.API_VERSION and self.api_version == f"/{self.API_VERSION}"
-            if is_same or self.leaves_out_version(self.api_version):
-                self.api_version = self.API_VERSION
+        said = self.api_version
+        if said != self.API_VERSION and (self.leaves_out_version(said) or self.is_of_version(said)):
+            self.api_version = self.API_VERSION
+
+    @classmethod
+    def is_of_version(cls, api_version: Any) -> bool:
+        """Whether that is the type's own. The group that has no name may be said, too."""
+        own = cls.API_VERSION
+        return api_version == own or ("/" not in own and api_version == f"/{own}")
 
     @classmethod
     def leaves_out_version(cls, api_version: str) -> bool:
