@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 from podling.assemble.process import Report
@@ -46,12 +48,7 @@ async def _end(pid: int, instance: Instance, report: Report) -> None:
     except ProcessLookupError:
         return
     # Now that the process is held by its descriptor, its number may become another's.
-    try:
-        files = list(Path(f"/proc/{pid}/fd").iterdir())
-        has_lock = any(file.samefile(instance.lock_file) for file in files)
-    except OSError:
-        has_lock = False
-    if not has_lock:
+    if not has_open(pid, instance.lock_file):
         if instance.running() == pid:
             raise StartError(f"process {pid} is not the podling that holds {instance.lock_file}")
         return
@@ -70,6 +67,19 @@ async def _end(pid: int, instance: Instance, report: Report) -> None:
     except TimeoutError:
         report(f"podling (process {pid}) does not come to an end: it is killed, and what it leaves is ended")
     await process.kill()
+
+
+def has_open(pid: int, path: Path) -> bool:
+    try:
+        file, descriptors = path.stat(), list(Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
+    for descriptor in descriptors:
+        # One that the process has closed meanwhile is not there any more.
+        with suppress(OSError):
+            if os.path.samestat(descriptor.stat(), file):
+                return True
+    return False
 
 
 def has_heard(pid: int) -> bool:

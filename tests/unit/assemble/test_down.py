@@ -18,7 +18,7 @@ from podling.machine.instance import Instance
 from podling.machine.start import StartError
 
 PODLING = """
-import asyncio, sys
+import asyncio, sys, threading
 from pathlib import Path
 from podling.machine import instance
 from podling.assemble import process
@@ -26,6 +26,15 @@ from podling.assemble import process
 async def stops(told):
     print("ready", flush=True)
     await told.wait()
+
+async def opens_and_closes(told):
+    def work():
+        while not told.is_set():
+            for number, file in enumerate(files):
+                file.close()
+                files[number] = open("/dev/null")
+    threading.Thread(target=work, daemon=True).start()
+    await stops(told)
 
 async def does_not_end(told):
     await stops(told)
@@ -36,6 +45,7 @@ async def held(told):
     while True:
         pass
 
+files = [open("/dev/null") for _ in range(200)]
 instance.RUN_ROOT = Path(sys.argv[2])
 with instance.Instance.at(Path(sys.argv[3])).lock():
     process.run(globals()[sys.argv[1]])
@@ -80,6 +90,13 @@ def test_one_that_hears_stops(podlings: Podlings) -> None:
     pid = podlings.begin("stops")
     assert podlings.said_by_down() == [f"Stopping podling (process {pid}) and its pods"]
     assert podlings.instance.running() is None
+
+
+def test_one_that_opens_and_closes_files_meanwhile_is_known_by_its_lock(podlings: Podlings) -> None:
+    pid = podlings.begin("opens_and_closes")
+    for _ in range(20):
+        assert down.has_open(pid, podlings.instance.lock_file)
+    assert podlings.said_by_down() == [f"Stopping podling (process {pid}) and its pods"]
 
 
 @pytest.mark.parametrize("behaviour", ["held", "stops"])
