@@ -454,7 +454,8 @@ SEQUENCES = (
         Ask("POST", "/api/v1/namespaces/{ns}/secrets", {"metadata": {"name": "s"}}),
         *(Ask("GET", f"{MAPS}?watch=1&timeoutSeconds=2&{options}") for options in OF_WATCHES),
         *(Ask("GET", f"{MAPS}?watch=1&timeoutSeconds=1&{options}") for options in (
-            "continue=x", "continue=x&resourceVersion=1", "resourceVersionMatch=Exact", "limit=x",
+            "continue=x", "continue=x&resourceVersion=$1.metadata.resourceVersion",
+            "resourceVersionMatch=Exact", "limit=x",
             "sendInitialEvents=true", "sendInitialEvents=true&resourceVersionMatch=Exact",
         )),
         Ask("GET", "/api/v1/watch/namespaces/{ns}/configmaps?timeoutSeconds=1&continue=x"),
