@@ -135,17 +135,19 @@ def _read(body: bytes, content_type: str) -> Any:
         return yaml.load(body, CLoader)
     if content_type != "application/json":
         return body.decode(errors="replace")
+    # The events of a watch are one a line. Bookmarks come as it suits a server, each minute or so and once
+    # another object was written, but for the one after what was there at first.
+    told = [
+        line
+        for line in body.splitlines()
+        if not line.startswith(b'{"type":"BOOKMARK"') or b'"k8s.io/initial-events-end"' in line
+    ]
+    if not told:
+        return None
     try:
-        return json.loads(body)
+        return json.loads(b"\n".join(told))
     except json.JSONDecodeError:
-        # The events of a watch are one a line. Bookmarks come as it suits a server, each minute or so, but
-        # for the one after what was there at first.
-        events = [
-            json.loads(line)
-            for line in body.splitlines()
-            if b'"type":"BOOKMARK"' not in line or b'"k8s.io/initial-events-end"' in line
-        ]
-        return events[0] if len(events) == 1 else {"events": events}
+        return {"events": [json.loads(line) for line in told]}
 
 
 @contextmanager
