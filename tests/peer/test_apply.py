@@ -172,6 +172,7 @@ def unknown(item: str, base: Body, resource: Resource) -> Iterator[Ask]:
 def status(item: str, base: Body, resource: Resource) -> Iterator[Ask]:
     type_ = fields_of(resource.type)["status"].shape.struct
     assert type_
+    yield from status_of_none(item, base)
     yield applied(item, "one", base)
     for path, value, said in variations(type_, {}, deep=False):
         if value in (None, GONE, [], {}, "") or path.startswith("debugContainerStatuses"):
@@ -181,6 +182,30 @@ def status(item: str, base: Body, resource: Resource) -> Iterator[Ask]:
     yield applied(f"{item}/status", "one", {**base, "status": {}}, what="with a spec")
     yield applied(item, "one", {**base, "status": {}}, what="in the object itself")
     yield applied(f"{item}/status", "two", named(base, labels={"x": "y"}))
+    yield Ask("DELETE", f"{item}?gracePeriodSeconds=0&propagationPolicy=Background")
+
+
+def status_of_none(item: str, base: Body) -> Iterator[Ask]:
+    """Of a kind whose objects may be made by an update, also by one of the status."""
+    for sent in (
+        base,
+        named(base),
+        {**base, "kind": "Nothing"},
+        {**base, "metadata": {**base["metadata"], "name": "other"}},
+        {**base, "metadata": {**base["metadata"], "uid": "11111111-1111-1111-1111-111111111111"}},
+        {**base, "metadata": {**base["metadata"], "resourceVersion": "1"}},
+        {**base, "unknown": 1},
+        named(base, managedFields=[{}]),
+        b"[",
+    ):
+        yield applied(f"{item}/status", "one", sent, "&dryRun=All", "there is none")
+        yield Ask("PUT", f"{item}/status?dryRun=All", sent, what="there is none")
+    for sort in (MERGE_PATCH, JSON_PATCH):
+        yield Ask(
+            "PATCH", f"{item}/status?dryRun=All", [] if sort == JSON_PATCH else {}, {"Content_Type": sort}
+        )
+    yield applied(f"{item}/status", "one", base, what="there is none")
+    yield applied(item, "one", base, "&dryRun=All", "after its status")
     yield Ask("DELETE", f"{item}?gracePeriodSeconds=0&propagationPolicy=Background")
 
 

@@ -251,6 +251,10 @@ REPEATED_IN_MERGES = (
     b'{"data":{"a":"1"},"data":{"b":"2"}}',
     b'{"apiVersion":null}', b'{"kind":null}', b'{"kind":null,"apiVersion":null}',
 )  # fmt: skip
+NO_PATCHES = (
+    b"", b"{", b"[]", b"null", b"{}", b"1", b'"x"', b"{a: b: c}", b'{"metadata":1}', b'{"kind":"x"}',
+    b'"\xff"', b'{"a":1,"a":2}', b'[{"op":"x"}]', b'{"metadata":{"name":"q"}}',
+)  # fmt: skip
 SERVICES = "/api/v1/namespaces/{ns}/services"
 OF_SERVICES: tuple[dict[str, Any], ...] = (
     {"clusterIP": "10.96.7.7"}, {"clusterIPs": ["10.96.7.7"]}, {"clusterIP": "None"}, {"clusterIP": ""},
@@ -551,6 +555,20 @@ SEQUENCES = (
             for body in bodies
             for sort in sorts
             for validation in ("Strict", "Warn", "Ignore")
+        ),
+    ], apart=True),
+    Compared("no-patches", [
+        Ask("POST", DEPLOYMENTS, {"metadata": {"name": "d"}, "spec": SELECTED}),
+        *(
+            Ask("PATCH", f"{of}?dryRun=All&fieldManager=q&fieldValidation=Strict", body,
+                {"Content_Type": sort})
+            for of in (
+                *(f"{DEPLOYMENTS}/{name}" for name in ("d", "d/status", "d/scale", "B%20ad")),
+                *(f"{DEPLOYMENTS}/none{part}" for part in ("", "/status", "/scale")),
+                f"{SERVICES}/none/status",
+            )
+            for sort in (MERGE_PATCH, STRATEGIC_PATCH, JSON_PATCH, APPLY)
+            for body in NO_PATCHES
         ),
     ], apart=True),
     Compared("services", [

@@ -173,7 +173,7 @@ def _validate_status(new: ValidatingAdmissionPolicy, old: ValidatingAdmissionPol
 class ValidatingAdmissionPolicies(_Policies, Controlled[ValidatingAdmissionPolicy]):
     resource = resource_of(ValidatingAdmissionPolicy)
     standard_finalizers = False
-    subresources = {"status": Status(_validate_status, keeps_metadata=True)}
+    subresources = {"status": Status(_validate_status, keeps_metadata=True, applies_none=True)}
     columns = (
         NAME,
         Column("Validations", "integer", description="How many expressions must hold."),

@@ -57,6 +57,8 @@ class Part(Generic[T]):
     """The fields that nobody is recorded to manage through this subresource."""
     standard_finalizers: ClassVar[bool] = True
     """As of its kind, where that has them."""
+    applies_none: bool = False
+    """Apply to it makes the object that there is none of, which PUT does not."""
 
     def prepare_update(self, new: T, old: T) -> None:
         """Put back into `new` everything of `old` that this subresource may not change."""
@@ -90,12 +92,13 @@ class Status(Part[Any]):
         keeps_metadata: bool = False,
         keeps_unset: bool = True,
         has_tables: bool = True,
+        applies_none: bool = False,
     ) -> None:
         """`validate`: the faults of a new status beside the old object. `warn`: what its writer is warned of.
         `keeps_labels`: whether labels, too, stay as they are; `keeps_metadata`: whether all metadata does
         that a writer decides, and `keeps_unset` what nobody does."""
         self._validate, self._warn = validate, warn
-        self.has_tables = has_tables
+        self.has_tables, self.applies_none = has_tables, applies_none
         unset = UNSET_METADATA if keeps_unset else ()
         self._kept = (*WRITERS_METADATA, *unset) if keeps_metadata else ("labels",) if keeps_labels else ()
         if self._kept:

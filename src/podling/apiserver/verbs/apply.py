@@ -38,12 +38,13 @@ async def apply(context: RequestContext, scope: Scope, *, dry_run: bool) -> Resp
     namespace, name = scope.namespace(context), context.info.name
     # Whether it is there decides what is done.
     await scope.store.storage.current()
-    if scope.part is not None:
+    creates = scope.part is None or scope.part.applies_none or scope.store.kind.creates_on_update
+    if not creates:
         scope.store.find(namespace, name)
     body = await read_body(context)
     application = await _application(context, scope, body.json)
     track = by_apply(application, now=context.now)
-    if scope.part is None and not scope.store.has(namespace, name):
+    if creates and not scope.store.has(namespace, name):
         try:
             return await _create(context, scope, application, body, track, dry_run=dry_run)
         except StatusError as error:

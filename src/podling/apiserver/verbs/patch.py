@@ -88,8 +88,22 @@ def media_type(context: RequestContext) -> str:
 
 
 async def read_patch(context: RequestContext, type_: type[Any]) -> Callable[[Any], Any]:
-    """From the data of an object of `type_` to the object that the patch makes of it. Raises StatusError, as
-    does the function; both tell of unknown fields as the request asks for."""
+    """From the data of an object of `type_` to the object that the patch makes of it. The function raises
+    StatusError, and tells of unknown fields as the request asks for."""
+    try:
+        return await _read(context, type_)
+    except StatusError as error:
+        found = error
+
+    def refused(before: Any) -> Any:
+        # Only what is there can be patched wrongly.
+        raise found
+
+    return refused
+
+
+async def _read(context: RequestContext, type_: type[Any]) -> Callable[[Any], Any]:
+    """Raises StatusError 400."""
     body = context.request.body
     try:
         body.decode()

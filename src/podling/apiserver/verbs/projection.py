@@ -77,6 +77,9 @@ async def patch_projection(context: RequestContext, scope: Scope) -> Response:
 
 
 async def _apply(context: RequestContext, scope: Scope, *, dry_run: bool) -> Response:
+    # Of what is not there no configuration is at fault.
+    await scope.store.storage.current()
+    scope.store.find(scope.namespace(context), context.info.name)
     type_, sent = _projection(scope).body, await read_body(context)
     data = plain(sent.json)
     application = Application(
