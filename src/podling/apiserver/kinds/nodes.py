@@ -38,7 +38,7 @@ from podling.model.rules.defaults import default_amounts
 from podling.model.scheme import resource_of
 from podling.model.types.container import ResourceRequirements
 from podling.model.types.coordination import Lease
-from podling.model.types.node import Node, Taint
+from podling.model.types.node import Node, NodeSwapStatus, Taint
 from podling.model.types.node_k8s_io import RuntimeClass
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -195,7 +195,7 @@ class Nodes(Kind[Node]):
             spec.pod_cidr = spec.pod_cidrs[0]
 
     def prepare_create(self, obj: Node, now: datetime) -> None:
-        obj.spec.config_source = None
+        obj.spec.config_source = obj.status.config = None
 
     def prepare_update(self, new: Node, old: Node) -> None:
         new.status = old.status
@@ -244,7 +244,15 @@ def _validate_frame(node: Node) -> list[Cause]:
         *metadata.validate(node.metadata, namespaced=False),
         *validate_taints(node.spec.taints),
         *validate_has(node),
+        *_validate_swap(node.status.node_info.swap),
+        *validate_features(node.status.declared_features, "status.declaredFeatures"),
     ]
+
+
+def _validate_swap(swap: NodeSwapStatus | None) -> Iterator[Cause]:
+    """The path is that of Kubernetes, which has no such field."""
+    if swap and swap.capacity is not None and swap.capacity <= 0:
+        yield invalid("metadata.nodeSwapStatus.capacity", swap.capacity, "must be greater than zero")
 
 
 class RuntimeClasses(Kind[RuntimeClass]):
