@@ -17,7 +17,8 @@ UNSET = "<unset>"
 
 NAME = Column("Name", "string", "name", "Unique within its namespace and kind; cannot be changed.")
 AGE = Column("Age", description="Time since the object was created.")
-CREATED_AT = Column("Created At", "date", description="When the object was created.")
+UNPRINTED = (NAME, Column("Created At", "date", description="When the object was created."))
+"""Those of the kinds that Kubernetes has no printer of their own for."""
 
 UNKNOWN = "<unknown>"
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from podling.apiserver.cel.formats import is_known
-from podling.apiserver.kinds.columns import CREATED_AT, NAME
+from podling.apiserver.kinds.columns import UNPRINTED
 from podling.apiserver.kinds.kind import Controlled, Part
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.custom_resources.definition import (
@@ -70,7 +70,7 @@ class CustomResourceDefinitions(Controlled[CustomResourceDefinition]):
     own_deletion = True
     unattended = "podling has no custom resources: it keeps the definition, and does not serve the kind"
     subresources = {"status": _Status()}
-    columns = (NAME, CREATED_AT)
+    columns = UNPRINTED
 
     def default(self, obj: CustomResourceDefinition) -> None:
         spec, status = obj.spec, obj.status

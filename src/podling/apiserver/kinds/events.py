@@ -165,17 +165,17 @@ class Events(Kind[Event]):
         first = obj.first_timestamp or obj.event_time
         last = obj.series.last_observed_time if obj.series else obj.last_timestamp or first
         count = obj.series.count if obj.series else obj.count or 1
-        source = (
-            obj.source.component or obj.reporting_component,
-            obj.source.host or obj.reporting_instance,
-        )
+        about = obj.involved_object
+        target = about.kind.lower() + (f"/{about.name}" if about.name else "")
+        host = obj.source.host or obj.reporting_instance
+        source = (obj.source.component or obj.reporting_component) + (f", {host}" if host else "")
         return [
             age(last, now),
             obj.type,
             obj.reason,
-            f"{obj.involved_object.kind.lower()}/{obj.involved_object.name}",
-            obj.involved_object.field_path,
-            ", ".join(part for part in source if part),
+            target,
+            about.field_path,
+            source,
             obj.message.strip(),
             age(first, now),
             count,

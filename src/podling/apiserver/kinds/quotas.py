@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from podling.apiserver.kinds.columns import AGE, CREATED_AT, NAME, age
+from podling.apiserver.kinds.columns import AGE, NAME, UNPRINTED, age
 from podling.apiserver.kinds.kind import Column, Controlled, Kind, Status
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.container.resources import (
@@ -211,7 +211,7 @@ def _misapplied(scope: str, hard: Iterable[str]) -> list[str]:
 class LimitRanges(Kind[LimitRange]):
     resource = resource_of(LimitRange)
     creates_on_update = True
-    columns = (NAME, CREATED_AT)
+    columns = UNPRINTED
 
     def default(self, obj: LimitRange) -> None:
         # As in Kubernetes, one without a name has one all the same.

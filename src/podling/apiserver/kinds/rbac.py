@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from podling.apiserver.kinds.columns import AGE, CREATED_AT, NAME, age
+from podling.apiserver.kinds.columns import AGE, NAME, UNPRINTED, age
 from podling.apiserver.kinds.kind import Column, Kind
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.field import all_invalid, internal, invalid, not_supported, required
@@ -138,7 +138,7 @@ class RoleBindings(Kind[RoleBinding]):
 class ClusterRoles(Kind[ClusterRole]):
     resource = resource_of(ClusterRole)
     creates_on_update = True
-    columns = (NAME, CREATED_AT)
+    columns = UNPRINTED
 
     def validate(self, obj: ClusterRole) -> list[Cause]:
         causes = metadata.validate(
@@ -193,7 +193,7 @@ class ClusterRoleBindings(Kind[ClusterRoleBinding]):
 class Roles(Kind[Role]):
     resource = resource_of(Role)
     creates_on_update = True
-    columns = (NAME, CREATED_AT)
+    columns = UNPRINTED
 
     def validate(self, obj: Role) -> list[Cause]:
         return [

@@ -246,7 +246,7 @@ class EndpointSlices(Kind[EndpointSlice]):
         return [
             obj.metadata.name,
             obj.address_type,
-            _first([str(port.port) if port.port is not None else "*" for port in obj.ports]),
+            _first([str(port.name if port.port is None else port.port) for port in obj.ports]),
             _first([address for endpoint in obj.endpoints for address in endpoint.addresses]),
             age(obj.metadata.creation_timestamp, now),
         ]
@@ -254,7 +254,7 @@ class EndpointSlices(Kind[EndpointSlice]):
 
 def _first(items: list[str]) -> str:
     more = f" + {len(items) - SHOWN} more..." if len(items) > SHOWN else ""
-    return ",".join(items[:SHOWN]) + more if items else UNSET
+    return ",".join(items[:SHOWN]) + more or UNSET
 
 
 def _drop_topology(slice: EndpointSlice) -> None:

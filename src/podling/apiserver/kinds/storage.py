@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, TypeVar
 
-from podling.apiserver.kinds.columns import AGE, CREATED_AT, NAME, UNSET, age, joined
+from podling.apiserver.kinds.columns import AGE, NAME, UNPRINTED, UNSET, age, joined
 from podling.apiserver.kinds.kind import Column, Kind, Status
 from podling.apiserver.kinds.pods.warnings import DEPRECATED_LABELS
 from podling.apiserver.rules import metadata
@@ -214,7 +214,7 @@ class CSINodes(_Storage[CSINode]):
 class CSIStorageCapacities(_Storage[CSIStorageCapacity]):
     resource = resource_of(CSIStorageCapacity)
     updates_unconditionally = False
-    columns = (NAME, CREATED_AT)
+    columns = UNPRINTED
 
     def validate_fields(self, obj: CSIStorageCapacity) -> Iterator[Cause]:
         return validate_capacity(obj)

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from podling.apiserver.kinds.columns import UNPRINTED
 from podling.apiserver.kinds.kind import Column, Kind, View
 from podling.model.codec import json
 from podling.model.codec.json import with_nulls
@@ -81,6 +82,9 @@ class Tables:
     def of_list(self, entries: Sequence[Entry], metadata: ListMeta, now: datetime, include: str) -> bytes:
         ordered = sorted(entries, key=lambda entry: self._kind.row_order(entry.origin.object))
         rows = b",".join([self._row(entry, entry.revision, now, include) for entry in ordered])
+        if not rows and self._shown == UNPRINTED:
+            # As Go writes rows that nobody has begun.
+            return _HEAD + json.encode(metadata) + self._columns[:-1] + b"null}"
         return _HEAD + json.encode(metadata) + self._columns + rows + b"]}"
 
     def of_one(self, entry: Entry, revision: int, now: datetime, include: str) -> bytes:
@@ -154,7 +158,8 @@ def partial_metadata(entry: Entry, revision: int) -> bytes:
 
 def partial_metadata_list(entries: Sequence[Entry], metadata: ListMeta) -> bytes:
     items = b",".join([partial_metadata(entry, entry.revision) for entry in entries])
-    return _PARTIAL_LIST_HEAD + json.encode(metadata) + b',"items":[' + items + b"]}"
+    shown = b"[%b]" % items if items else b"null"
+    return _PARTIAL_LIST_HEAD + json.encode(metadata) + b',"items":' + shown + b"}"
 
 
 class MetadataFrames:

@@ -53,7 +53,7 @@ def faults(kind: Kind[Any], obj: Any) -> list[str]:
                 "endpoints": [{"addresses": [f"10.0.0.{n}"]} for n in range(1, 5)],
                 "ports": [{"port": 80}, {"name": "any"}],
             },
-            ["x", "IPv4", "80,*", "10.0.0.1,10.0.0.2,10.0.0.3 + 1 more...", "60s"],
+            ["x", "IPv4", "80,any", "10.0.0.1,10.0.0.2,10.0.0.3 + 1 more...", "60s"],
         ),
         (EndpointSlices(), {"addressType": "IPv6"}, ["x", "IPv6", "<unset>", "<unset>", "60s"]),
         (PriorityClasses(), {"value": 7}, ["x", 7, False, "60s", "PreemptLowerPriority"]),
