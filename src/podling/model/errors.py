@@ -164,12 +164,20 @@ def not_found(resource: str, name: str, group: str = "") -> StatusError:
     )
 
 
-def already_exists(resource: str, name: str, group: str = "", *, goes: bool = False) -> StatusError:
-    """`goes`: what stands in the way is being deleted, so another try may find it gone."""
+def already_exists(
+    resource: str, name: str, group: str = "", *, goes: bool = False, generated: bool = False
+) -> StatusError:
+    """`goes`: what stands in the way is being deleted, so another try may find it gone. `generated`: another
+    may find another name."""
     message = f"{_qualified(resource, group)} {quoted(name)} already exists"
+    if generated:
+        message += ", the server was not able to generate a unique name for the object"
     if goes:
         message = f"object is being deleted: {message}"
-    return StatusError(409, "AlreadyExists", message, name=name, group=group, kind=resource)
+    after = 1 if generated else 0
+    return StatusError(
+        409, "AlreadyExists", message, name=name, group=group, kind=resource, retry_after_seconds=after
+    )
 
 
 def conflict(resource: str, name: str, why: str, group: str = "") -> StatusError:

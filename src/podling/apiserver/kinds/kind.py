@@ -383,7 +383,7 @@ class Kind(Generic[T]):
 
     def may_vanish(self, new: T, old: T) -> bool:
         """Whether an object being deleted, just updated, can be removed because nothing holds it any more."""
-        return not new.metadata.finalizers and old.metadata.deletion_grace_period_seconds == 0
+        return not new.metadata.finalizers and not old.metadata.deletion_grace_period_seconds
 
 
 class Controlled(Kind[T]):

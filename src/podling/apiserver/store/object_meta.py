@@ -45,14 +45,17 @@ REPEATED_AFTER_ADMISSION = REPEATED.replace("entries;", "entries after mutating 
 """The warning to a patch: Kubernetes checks a patched object only after admission, and says so."""
 
 
+def drop_of_server(meta: ObjectMeta) -> None:
+    """Drop what only the server may say of what is created. Of what an update creates Kubernetes keeps it."""
+    meta.deletion_timestamp, meta.deletion_grace_period_seconds = "", None
+    meta.self_link = ""
+
+
 def enter(obj: KubeObject, namespace: str) -> None:
-    """Place a new object, without what only the server may set. Raises StatusError 400 for another
-    namespace."""
+    """Place a new object, without identity. Raises StatusError 400 for another namespace."""
     meta = obj.metadata
     place(meta, namespace)
     meta.uid, meta.creation_timestamp = "", ""
-    meta.deletion_timestamp, meta.deletion_grace_period_seconds = "", None
-    meta.self_link = ""
 
 
 def begin(obj: KubeObject, now: datetime, *, has_generation: bool) -> None:
@@ -73,10 +76,10 @@ def _uid() -> str:
 
 def check_new(meta: ObjectMeta) -> None:
     """Refuse, with 400, a version of what is to be stored for the first time. What is no version at all
-    Kubernetes does not notice, and drops."""
+    Kubernetes does not notice, and drops, as it does the link."""
     if meta.resource_version and VERSION.fullmatch(meta.resource_version):
         raise bad_request("resourceVersion should not be set on objects to be created")
-    meta.resource_version = ""
+    meta.resource_version = meta.self_link = ""
 
 
 def place(meta: ObjectMeta, namespace: str) -> None:

@@ -183,9 +183,10 @@ class Store(Generic[T]):
                 again = json.decode(before, self.type)
                 return await self.create(again, namespace, admission, track=track, size=size)
             return self._written(key, data, revision, obj)
-        standing = self.cache.get(key)
-        goes = standing is not None and standing.object.metadata.deletion_timestamp != ""
-        raise already_exists(self._named.plural, obj.metadata.name, self._named.group, goes=goes)
+        goes = bool((standing := self.cache.get(key)) and standing.object.metadata.deletion_timestamp)
+        generated = obj.metadata.generate_name != ""
+        named = self.kind.resource if generated else self._named
+        raise already_exists(named.plural, obj.metadata.name, named.group, goes=goes, generated=generated)
 
     async def _judged(self, size: int, judge: Callable[..., list[Cause]], *args: Any) -> list[Cause]:
         return await (apart(judge, *args) if self.kind.validates_long else aside(size, judge, *args))
@@ -364,6 +365,8 @@ class Store(Generic[T]):
         # What is judged of every kind Kubernetes tells first, and of some kinds once more.
         written = metadata.validate_written(new.metadata, standard=False)
         changed = metadata.validate_update(new.metadata, current.object.metadata)
+        if is_first and self.kind.standard_finalizers:
+            changed += metadata.validate_written(new.metadata, standard=True)
         return list(dict.fromkeys([*of_name, *written, *changed, *faults]))
 
     def _encoded(self, obj: T) -> bytes:
@@ -385,14 +388,14 @@ class Store(Generic[T]):
             new.metadata.resource_version = ""
             return Entry(current.key, current.revision, self._encoded(new), self._decoder)
         new.metadata.resource_version = ""
-        if not dry_run:
-            new.metadata.self_link = ""
         entries, standing = new.metadata.managed_fields, current.object.metadata.managed_fields
         if entries != standing and object_meta.untimed(entries) == object_meta.untimed(standing):
             # Who does again what was done changes nothing, not even when it was done.
             new.metadata.managed_fields = standing
             if await aside(size, self._encoded, new) != current.value:
                 new.metadata.managed_fields = entries
+        if not dry_run:
+            new.metadata.self_link = ""
         data = await aside(size, self._encoded, new)
         if data == current.value and not self.storage.is_stale(current.key):
             await self._confirm(current)

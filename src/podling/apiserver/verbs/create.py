@@ -163,6 +163,7 @@ async def create(context: RequestContext, scope: Scope) -> Response:
     dry_run = check_post(context)
     obj = await read_object(context, scope.resource.type)
     drop_repeated_owners(obj.metadata, context.warnings)
+    object_meta.drop_of_server(obj.metadata)
     admission = scope.admission(context, "CREATE", dry_run=dry_run)
     saved = await scope.store.create(
         obj,
