@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from podling.apiserver.apply.configuration import configured_fields
 from podling.apiserver.apply.managed_fields import (
     BEFORE_FIRST_APPLY,
     UPDATE,
@@ -65,6 +66,7 @@ from podling.process.waits import give_way
 from podling.watch.entry import Entry
 
 KUBECTL = "kubectl"
+UNMANAGED = "failed to create manager for existing fields"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 NAMED: Fields = {"f:metadata": {"f:name": {}}}
 """What most configurations name, and nobody is recorded to manage."""
@@ -219,7 +221,10 @@ def prune(node: Node, data: Any, last: Fields, managed: Fields) -> Any:
             if element not in last:
                 members[name] = value
             elif element in managed:
-                members[name] = prune(_member(node, name), value, last[element], managed[element])
+                left = prune(_member(node, name), value, last[element], managed[element])
+                # A list of which nothing is left is gone, for all who manage it.
+                if left != [] or value == []:
+                    members[name] = left
         return members
     if isinstance(node, Keyed | Set) and isinstance(data, list):
         items = []
@@ -262,7 +267,11 @@ class Application(msgspec.Struct, frozen=True):
             made = changes_of_new(self.type, live_data(standing))
             return updated((), _belonging(made, self.writer, self.unwritten), before, now)
         except KeyMissing as missing:
-            raise bad_request(f"failed to create manager for existing fields: {missing}") from missing
+            meta, (group, _, version) = standing.object.metadata, self.type.API_VERSION.rpartition("/")
+            what = f"{meta.namespace}/{meta.name}; {group}/{version}, Kind={self.type.KIND}"
+            failing = f"{UNMANAGED}: failed to convert new object ({what}) to smd typed"
+            configured_fields(schema_of(self.type), live_data(standing), failing)
+            raise bad_request(f"{UNMANAGED}: {missing}") from missing
 
     def result(self, live: Any, entries: Entries) -> Any:
         """The data of the object after the configuration was applied to `live`."""

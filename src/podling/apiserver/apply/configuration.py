@@ -15,6 +15,7 @@ import msgspec
 
 from podling.apiserver.apply.managed_fields import SELF, Fields, shown
 from podling.apiserver.apply.schema import (
+    ANY_SCALAR,
     SCALARS,
     Keyed,
     KeyMissing,
@@ -61,14 +62,15 @@ def go_syntax(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def configured_fields(schema: Struct, data: dict[str, Any], what: str) -> Fields:
-    """The set of fields that `data` names. `what`: the object's name in errors. Raises StatusError 400."""
+def configured_fields(schema: Struct, data: dict[str, Any], failing: str) -> Fields:
+    """The set of fields that `data` names. `failing`: what is said before its faults. Raises StatusError
+    400."""
     walk = _Walk()
     fields = walk.fields_of(schema, data, None)
     walk.check_parts()
     if faults := walk.faults:
         listed = faults[0] if len(faults) == 1 else "errors:\n" + "\n".join(f"  {fault}" for fault in faults)
-        raise bad_request(f"failed to create typed patch object ({what}): {listed}")
+        raise bad_request(f"{failing}: {listed}")
     if not fields.get("f:metadata", True):
         del fields["f:metadata"]
     return fields
@@ -121,7 +123,9 @@ class _Walk:
             fields = self.fields_of(part, value, (path, element))
             if fields or value in (None, {}) or isinstance(part, Value):
                 found[element] = fields
-        elif node.managed and name not in node.unmanaged:
+        elif name in node.unmanaged:
+            self._check(node.shapes.get(name, ANY_SCALAR), value, (path, element))
+        elif node.managed:
             self._fault((path, element), "field not declared in schema")
 
     def _check(self, shape: Shape, value: Any, path: Path) -> None:

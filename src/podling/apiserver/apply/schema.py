@@ -19,6 +19,7 @@ from podling.apiserver.apply.managed_fields import SELF, Changes, Fields
 from podling.model.codec import json
 from podling.model.codec.fields import FieldInfo, Shape, fields_of
 from podling.model.quantity import Quantity
+from podling.model.time import LAYOUTS
 from podling.model.types.meta import KubeObject, ObjectMeta
 
 KEY_DEFAULTS: Mapping[str, Any] = {
@@ -48,6 +49,7 @@ SCALARS: Mapping[Any, str] = {
     bool: "boolean",
     **dict.fromkeys((Quantity, int | str), "any scalar"),
 }
+ANY_SCALAR = Shape(int | str)
 _WRITTEN_WHEN_EMPTY = frozenset({("PodSpec", "containers")})
 
 
@@ -112,8 +114,13 @@ def struct_of(type_: type[msgspec.Struct]) -> Struct:
     """The shape of a part."""
     fields = fields_of(type_)
     members = {name: (f"f:{name}", _member(type_, info)) for name, info in fields.items()}
-    shapes = {name: fields[name].shape for name, (_, node) in members.items() if node is VALUE}
+    shapes = {name: _of_one_value(fields[name]) for name, (_, node) in members.items() if node is VALUE}
     return Struct(members, shapes=shapes)
+
+
+def _of_one_value(info: FieldInfo) -> Shape:
+    # That a time is text is found only when it is read.
+    return ANY_SCALAR if info.format in LAYOUTS and info.shape.item is None else info.shape
 
 
 def _member(owner: type[msgspec.Struct], info: FieldInfo) -> Node:
@@ -127,7 +134,7 @@ def _member(owner: type[msgspec.Struct], info: FieldInfo) -> Node:
         is_atomic = is_atomic or shape.struct is owner
         return struct_of(shape.struct) if shape.struct and not is_atomic else VALUE
     if shape.holds is dict:
-        return Map(shape.item)
+        return Map(ANY_SCALAR if info.format in LAYOUTS else shape.item)
     if merge.list_type == "set":
         return SET
     if merge.list_type == "map":

@@ -126,10 +126,12 @@ async def _application(context: RequestContext, scope: Scope, body: bytes) -> Ap
     by = scope.writer(context)
     metadata = configuration.get("metadata")
     said = metadata if isinstance(metadata, dict) else {}
-    named = f"{said.get('namespace') or ''}/{said.get('name') or ''}"
+    names = (one if isinstance(one := said.get(name), str) else "" for name in ("namespace", "name"))
+    named = "/".join(names)
     what = f"{named}; {resource.group}/{resource.version}, Kind={resource.kind}"
     schema = schema_of(resource.type)
-    fields = await aside(len(context.request.body), configured_fields, schema, configuration, what)
+    failing = f"failed to create typed patch object ({what})"
+    fields = await aside(len(context.request.body), configured_fields, schema, configuration, failing)
     return Application(
         type=resource.type,
         configuration=configuration,

@@ -128,7 +128,8 @@ def _configured(context: RequestContext, type_: type[KubeObject], data: dict[str
     metadata = data["metadata"] = data.get("metadata") or {}
     if isinstance(metadata, dict):
         metadata.setdefault("name", context.info.name)
-    fields = configured_fields(schema_of(type_), data, f"/; {version}, Kind={kind}")
+    failing = f"failed to create typed patch object (/; {version}, Kind={kind})"
+    fields = configured_fields(schema_of(type_), data, failing)
     decode_unstructured(msgspec.json.encode(data), type_)
     return fields
 
