@@ -30,7 +30,7 @@ from podling.model.rules.addresses import (
     is_in_use,
     subnets,
 )
-from podling.model.time import Clock, parse_time, rfc3339
+from podling.model.time import Clock, moved, parse_time, rfc3339
 from podling.model.types.meta import Condition, KubeObject, ObjectMeta
 from podling.model.types.networking import IPAddress, ParentReference, ServiceCIDR, ServiceCIDRSpec
 from podling.model.types.service import Service
@@ -132,7 +132,7 @@ class ServiceRanges:
                 await self._write_finalizers(one, [*meta.finalizers, FINALIZER])
             await self._tell(one, "True", IS_READY)
         elif FINALIZER in meta.finalizers:
-            left = parse_time(meta.deletion_timestamp) + GRACE - now
+            left = moved(parse_time(meta.deletion_timestamp), GRACE) - now
             if self._is_needed(one):
                 await self._tell(one, "False", STILL_IN_USE, TERMINATING)
             elif left > timedelta(0):

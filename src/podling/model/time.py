@@ -57,6 +57,14 @@ def _in_utc(moment: datetime) -> datetime:
     return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
 
 
+def moved(moment: datetime, by: timedelta) -> datetime:
+    """So much later, or the last moment that there is, or the first: clients may say any."""
+    try:
+        return moment + by
+    except OverflowError:
+        return (datetime.max if by > timedelta(0) else datetime.min).replace(tzinfo=UTC)
+
+
 def parse_time(text: str) -> datetime:
     """Parse meta/v1 Time or MicroTime with any offset: with time zone, in UTC. Nanoseconds are dropped.
     Raises ValueError."""

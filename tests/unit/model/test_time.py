@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from podling.model.time import SystemClock, micro_time, parse_optional, parse_time, rfc3339
+from podling.model.time import SystemClock, micro_time, moved, parse_optional, parse_time, rfc3339
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 
@@ -46,3 +46,11 @@ def test_an_unset_time_is_none() -> None:
 
 def test_the_system_clock_is_aware() -> None:
     assert SystemClock().now().utcoffset() == timedelta(0)
+
+
+def test_what_would_be_beyond_all_time_is_its_end() -> None:
+    first, last = "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"
+    year = timedelta(days=365)
+    assert moved(parse_time(first), -year) == parse_time(first)
+    assert rfc3339(moved(parse_time(last), year)) == last
+    assert moved(parse_time(first), year) == datetime(2, 1, 1, tzinfo=UTC)

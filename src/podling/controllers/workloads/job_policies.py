@@ -16,12 +16,14 @@ from podling.model.rules.jobs import (
     INDEX_IGNORED,
     is_indexed,
 )
-from podling.model.time import parse_time
+from podling.model.time import moved, parse_time
 from podling.model.types.batch import Job, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyRule
 from podling.model.types.pod import Pod
 from podling.model.types.pod_status import ContainerStatus
 
 COUNT, FAIL_INDEX, FAIL_JOB, IGNORE = "Count", "FailIndex", "FailJob", "Ignore"
+LONGEST_GRACE = 1 << 32
+"""Seconds; more are beyond all time."""
 FIRST_DELAY, LONGEST_DELAY = timedelta(seconds=10), timedelta(minutes=10)
 MOST_DOUBLINGS = 6
 """After which a delay is the longest."""
@@ -169,7 +171,6 @@ def finished_at(pod: Pod) -> datetime:
             return parse_time(condition.last_transition_time)
     meta = pod.metadata
     if meta.deletion_timestamp:
-        return parse_time(meta.deletion_timestamp) - timedelta(
-            seconds=meta.deletion_grace_period_seconds or 0
-        )
+        grace = max(min(meta.deletion_grace_period_seconds or 0, LONGEST_GRACE), -LONGEST_GRACE)
+        return moved(parse_time(meta.deletion_timestamp), timedelta(seconds=-grace))
     return parse_time(meta.creation_timestamp)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from podling.controllers.workloads import job_policies
 from podling.controllers.workloads.job_orphans import TrackedPods
 from podling.controllers.workloads.jobs import Jobs
 from podling.model.rules.jobs import COMPLETION_INDEX, INDEX_FAILURES, TRACKING
 from podling.model.types.batch import Job, JobStatus
+from podling.model.types.meta import ObjectMeta
 from podling.model.types.pod import Pod
 
 if TYPE_CHECKING:
@@ -175,3 +179,11 @@ async def test_what_is_counted_is_not_looked_at_again(cluster: Cluster) -> None:
             await end(cluster, pod)
     job = await cluster.client.get(Job, "work", "ns")
     assert job.status.succeeded == 20 and jobs._owned.of(job) == [] and not jobs._failures
+
+
+@pytest.mark.parametrize("when", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+@pytest.mark.parametrize("grace", [(1 << 63) - 1, -1 << 63])
+def test_a_pod_that_says_anything_of_its_deletion_has_an_end(when: str, grace: int) -> None:
+    """Who creates it by apply may."""
+    meta = ObjectMeta(deletion_timestamp=when, deletion_grace_period_seconds=grace)
+    assert job_policies.finished_at(Pod(metadata=meta)).tzinfo

@@ -41,7 +41,7 @@ from podling.model.rules.defaults import default_pod, default_pod_spec
 from podling.model.rules.resources import qos_class
 from podling.model.rules.status import is_mirror, is_terminal
 from podling.model.scheme import resource_of
-from podling.model.time import parse_time, rfc3339
+from podling.model.time import moved, parse_time, rfc3339
 from podling.model.types.meta import DeleteOptions, ObjectMeta
 from podling.model.types.pod import Pod, PodTemplate
 from podling.model.types.pod_status import PodCondition, PodStatus
@@ -212,7 +212,7 @@ def _subresources(gates: Gates) -> Iterator[Subresource]:
 def _later(when: datetime, seconds: int) -> datetime:
     """What goes beyond 64 bits of nanoseconds wraps around, as in Kubernetes."""
     nanos = (seconds * 10**9 + (1 << 63)) % (1 << 64) - (1 << 63)
-    return when + timedelta(microseconds=nanos // 1000)
+    return moved(when, timedelta(microseconds=nanos // 1000))
 
 
 def _hasten(meta: ObjectMeta, asked: int | None) -> bool:

@@ -68,6 +68,14 @@ ENDING = {"deletionTimestamp": "2026-01-01T00:00:30Z", "deletionGracePeriodSecon
             "2026-01-01T00:00:30Z",
             None,
         ),
+        # who creates a pod by apply may say anything of its deletion
+        (
+            {"nodeName": "n", "metadata": {**ENDING, "deletionTimestamp": "0001-01-01T00:00:00Z"}},
+            0,
+            False,
+            "0001-01-01T00:00:00Z",
+            0,
+        ),
     ],
 )
 def test_graceful_deletion(
