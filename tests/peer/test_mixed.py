@@ -31,7 +31,7 @@ MANAGERS = ("fieldManager=one", "fieldManager=two")
 SELECTED = ("labelSelector=tier%3Dtwo", "labelSelector=none", "limit=1", "resourceVersion=0", "")
 ENDS = ("dryRun=All", "gracePeriodSeconds=0", "propagationPolicy=Orphan", "propagationPolicy=Foreground", "")
 APART = (
-    "metadata.managedFields", "spec.clusterIP", "status.qosClass", "status.typeChecking", "secrets", "kind",
+    "metadata.managedFields", "spec.clusterIP", "status.qosClass", "secrets", "kind",
     "apiVersion",
 )  # fmt: skip
 """Beginnings of paths that other tests compare, that make an object which nobody can be said to manage, or

@@ -114,13 +114,11 @@ def struct_of(type_: type[msgspec.Struct]) -> Struct:
     """The shape of a part."""
     fields = fields_of(type_)
     members = {name: (f"f:{name}", _member(type_, info)) for name, info in fields.items()}
-    shapes = {name: _of_one_value(fields[name]) for name, (_, node) in members.items() if node is VALUE}
+    shapes = {name: fields[name].shape for name, (_, node) in members.items() if node is VALUE}
+    for name, shape in shapes.items():
+        # That a time is text is found only when it is read.
+        shapes[name] = ANY_SCALAR if fields[name].format in LAYOUTS and shape.item is None else shape
     return Struct(members, shapes=shapes)
-
-
-def _of_one_value(info: FieldInfo) -> Shape:
-    # That a time is text is found only when it is read.
-    return ANY_SCALAR if info.format in LAYOUTS and info.shape.item is None else info.shape
 
 
 def _member(owner: type[msgspec.Struct], info: FieldInfo) -> Node:

@@ -38,7 +38,7 @@ from podling.model.rules.defaults import default_amounts
 from podling.model.scheme import resource_of
 from podling.model.types.container import ResourceRequirements
 from podling.model.types.coordination import Lease
-from podling.model.types.node import Node, NodeSwapStatus, Taint
+from podling.model.types.node import Node, Taint
 from podling.model.types.node_k8s_io import RuntimeClass
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -239,20 +239,15 @@ def _address(node: Node, type: str) -> str:
     return next((or_none(a.address) for a in node.status.addresses if a.type == type), NONE)
 
 
-def _validate_frame(node: Node) -> list[Cause]:
-    return [
-        *metadata.validate(node.metadata, namespaced=False),
-        *validate_taints(node.spec.taints),
-        *validate_has(node),
-        *_validate_swap(node.status.node_info.swap),
-        *validate_features(node.status.declared_features, "status.declaredFeatures"),
-    ]
-
-
-def _validate_swap(swap: NodeSwapStatus | None) -> Iterator[Cause]:
-    """The path is that of Kubernetes, which has no such field."""
+def _validate_frame(node: Node) -> Iterator[Cause]:
+    yield from metadata.validate(node.metadata, namespaced=False)
+    yield from validate_taints(node.spec.taints)
+    yield from validate_has(node)
+    swap = node.status.node_info.swap
     if swap and swap.capacity is not None and swap.capacity <= 0:
+        # The path is that of Kubernetes, which has no such field.
         yield invalid("metadata.nodeSwapStatus.capacity", swap.capacity, "must be greater than zero")
+    yield from validate_features(node.status.declared_features, "status.declaredFeatures")
 
 
 class RuntimeClasses(Kind[RuntimeClass]):

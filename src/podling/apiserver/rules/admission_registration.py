@@ -19,6 +19,7 @@ from podling.apiserver.rules.field import (
     required,
     too_many,
 )
+from podling.apiserver.rules.json_path import fault_of_json_path
 from podling.apiserver.rules.metadata import validate_label_selector
 from podling.model import names
 from podling.model.errors import Cause
@@ -499,7 +500,8 @@ def validate_type_checking(checking: TypeChecking | None, path: str) -> Iterator
         where = f"{path}.expressionWarnings[{i}]"
         if not warning.warning:
             yield required(f"{where}.warning")
-        if not warning.field_ref.strip(SPACE):
+        reference = warning.field_ref.strip(SPACE)
+        if not reference:
             yield required(f"{where}.fieldRef")
-        elif "[" in warning.field_ref and "]" not in warning.field_ref.rpartition("[")[2]:
-            yield invalid(f"{where}.fieldRef", warning.field_ref, "invalid JSONPath: unterminated array")
+        elif fault := fault_of_json_path(reference):
+            yield invalid(f"{where}.fieldRef", reference, f"invalid JSONPath: {fault}")
