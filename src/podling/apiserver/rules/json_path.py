@@ -109,8 +109,8 @@ class _Action:
             raise _PathError(f"unquote string {self._text[begun : self._at]} error invalid syntax")
 
     def array(self) -> None:
-        closed, line = self._text.find("]", self._at), self._text.find("\n", self._at)
-        if closed < 0 or 0 <= line < closed:
+        closed = self._text.find("]", self._at)
+        if closed < 0 or self._text.find("\n", self._at, closed) >= 0:
             raise _PathError("unterminated array")
         within, self._at = self._text[self._at + 1 : closed], closed + 1
         if "," in within:
