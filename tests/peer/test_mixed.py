@@ -30,10 +30,7 @@ OPTIONS = ("dryRun=All", "fieldValidation=Strict", "fieldValidation=Ignore", "pr
 MANAGERS = ("fieldManager=one", "fieldManager=two")
 SELECTED = ("labelSelector=tier%3Dtwo", "labelSelector=none", "limit=1", "resourceVersion=0", "")
 ENDS = ("dryRun=All", "gracePeriodSeconds=0", "propagationPolicy=Orphan", "propagationPolicy=Foreground", "")
-APART = (
-    "metadata.managedFields", "spec.clusterIP", "status.qosClass", "secrets", "kind",
-    "apiVersion",
-)  # fmt: skip
+APART = ("metadata.managedFields", "spec.clusterIP", "secrets", "kind", "apiVersion")
 """Beginnings of paths that other tests compare, that make an object which nobody can be said to manage, or
 that are known to differ where somebody says what only the server knows."""
 BY_THEMSELVES = ("Namespace", "ComponentStatus", *SETTLED.what)

@@ -121,7 +121,8 @@ class Pods(Kind[Pod]):
         join_addresses(obj.status)
 
     def prepare_create(self, obj: Pod, now: datetime) -> None:
-        obj.status = PodStatus(phase="Pending", qos_class=qos_class(obj))
+        # Of all that is said of its status Kubernetes keeps this alone.
+        obj.status = PodStatus(phase="Pending", qos_class=obj.status.qos_class or qos_class(obj))
         if obj.spec.scheduling_gates:
             obj.status.conditions = [
                 PodCondition(
