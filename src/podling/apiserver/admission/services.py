@@ -45,6 +45,8 @@ from podling.model.types.service import Service, ServiceSpec
 NODE_PORTS = range(30000, 32768)
 REMEMBERED = 256
 FULL = "range is full"
+NAMELESS = 'IPAddress.networking.k8s.io "{}" is invalid: spec.parentRef.name: Required value'
+"""Of a service without a name: the object of its address is made first."""
 NODE_PORT = "nodePort"
 
 
@@ -136,6 +138,8 @@ class ServiceAddresses:
         if asked:
             if fault := self._address_fault(asked, ranges, dry_run=dry_run):
                 raise _invalid(service, address_fault(spec, asked, fault))
+            if not name and not dry_run:
+                raise _invalid(service, address_fault(spec, asked, NAMELESS.format(asked)))
             return asked
         if dry_run:
             # Nothing is chosen: it is the address that names the range.
@@ -151,6 +155,8 @@ class ServiceAddresses:
         chosen = next((one for one in free if one not in self._last_addresses), "") or next(before, "")
         if not chosen:
             raise not_allocated(f'failed to allocate a serviceIP for Service "{name}": {FULL}')
+        if not name:
+            raise _invalid(service, address_fault(spec, "", NAMELESS.format(chosen)))
         self._last_addresses.append(chosen)
         return chosen
 
