@@ -59,6 +59,7 @@ RARE = (
     "podling.apiserver.cel.policy_types",
     "podling.apiserver.observe.audit_webhook",
     "podling.apiserver.rules.encryption",
+    "podling.apiserver.rules.json_path",
     "podling.assemble.encryption",
     "podling.assemble.issuers",
     "podling.assemble.webhooks",

@@ -19,7 +19,6 @@ from podling.apiserver.rules.field import (
     required,
     too_many,
 )
-from podling.apiserver.rules.json_path import fault_of_json_path
 from podling.apiserver.rules.metadata import validate_label_selector
 from podling.model import names
 from podling.model.errors import Cause
@@ -496,7 +495,12 @@ def validate_actions(actions: list[str], path: str) -> Iterator[Cause]:
 
 
 def validate_type_checking(checking: TypeChecking | None, path: str) -> Iterator[Cause]:
-    for i, warning in enumerate(checking.expression_warnings if checking else ()):
+    if not checking or not checking.expression_warnings:
+        return
+    # With the first policy that is warned of: few are (docs/decisions/066).
+    from podling.apiserver.rules.json_path import fault_of_json_path
+
+    for i, warning in enumerate(checking.expression_warnings):
         where = f"{path}.expressionWarnings[{i}]"
         if not warning.warning:
             yield required(f"{where}.warning")
