@@ -55,10 +55,9 @@ def _story(sample: Sample, by: Random) -> Iterator[Ask]:
     changes = [
         (path, value, changed)
         for path, value, changed in variations(sample.resource.type, sample.body())
-        if path != "metadata"
-        and not path.startswith(left_out)
+        if not path.startswith(left_out)
         and not path.endswith((*EMPTY_BUNDLE.what, TIME))
-        if value not in EMPTY
+        and value not in EMPTY
     ]
     yield Ask("POST", f"{sample.items}?{by.choice(MANAGERS)}", sample.body())
     for _ in range(STEPS):

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
+from peer.every_kind import samples
 from peer.named_differences import unnamed
 from peer.sequence import APPLY, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Ask, Compared, differences, shown
 from peer.server import Answer, Server
@@ -254,6 +255,24 @@ REPEATED_IN_MERGES = (
 NO_PATCHES = (
     b"", b"{", b"[]", b"null", b"{}", b"1", b'"x"', b"{a: b: c}", b'{"metadata":1}', b'{"kind":"x"}',
     b'"\xff"', b'{"a":1,"a":2}', b'[{"op":"x"}]', b'{"metadata":{"name":"q"}}',
+)  # fmt: skip
+EVENTS = "/apis/events.k8s.io/v1/namespaces/{ns}/events"
+OCCURRED = {
+    "regarding": {"kind": "Pod", "namespace": "{ns}", "name": "p"}, "reason": "R", "action": "A",
+    "type": "Normal", "reportingController": "c", "reportingInstance": "i",
+    "eventTime": "2026-01-02T03:04:05.000000Z",
+}  # fmt: skip
+SLICES = "/apis/discovery.k8s.io/v1/namespaces/{ns}/endpointslices"
+JOBS = "/apis/batch/v1/namespaces/{ns}/jobs"
+OF_JOBS = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+LABELED: tuple[dict[str, Any], ...] = ({}, {"labels": {}}, {"labels": {"q": "r"}})
+OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "a"}
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
+OF_THE_SERVER: tuple[dict[str, Any], ...] = (
+    {"deletionTimestamp": "2026-01-02T03:04:05Z"}, {"deletionTimestamp": "x"}, {"deletionTimestamp": 1},
+    {"deletionTimestamp": "2026-01-02T03:04:05Z", "deletionGracePeriodSeconds": 5},
+    {"deletionGracePeriodSeconds": 0}, {"selfLink": "a"}, {"selfLink": 1}, {"resourceVersion": 1},
+    {"uid": 1}, {"creationTimestamp": 1}, {"generation": "x"}, {"generation": 7}, {"generateName": "b-"},
 )  # fmt: skip
 SERVICES = "/api/v1/namespaces/{ns}/services"
 OF_SERVICES: tuple[dict[str, Any], ...] = (
@@ -569,6 +588,104 @@ SEQUENCES = (
             )
             for sort in (MERGE_PATCH, STRATEGIC_PATCH, JSON_PATCH, APPLY)
             for body in NO_PATCHES
+        ),
+    ], apart=True),
+    Compared("taken", [
+        *(Ask("POST", MAPS, {"metadata": {"name": "a", "generateName": "b"}}) for _ in "12"),
+        *(
+            Ask("POST", EVENTS, {"metadata": {"name": "e", **more}, **OCCURRED})
+            for more in ({}, {}, {"generateName": "b"})
+        ),
+        Ask("PATCH", f"{MAPS}/a", {"metadata": {"finalizers": ["peer.test/keep"]}},
+            {"Content_Type": MERGE_PATCH}),
+        Ask("DELETE", f"{MAPS}/a"),
+        Ask("POST", MAPS, {"metadata": {"name": "a", "generateName": "b"}}),
+        Ask("PATCH", f"{MAPS}/a", {"metadata": {"finalizers": None}}, {"Content_Type": MERGE_PATCH}),
+    ], apart=True),
+    Compared("nameless", [
+        Ask("POST", f"{SERVICES}{dry_run}", {"metadata": meta, "spec": {"ports": [{"port": 80}], **spec}})
+        for spec in (
+            {}, {"clusterIP": "10.96.3.3"}, {"clusterIP": "None"}, {"clusterIP": "1.2.3.4"},
+            {"type": "NodePort"}, {"type": "ExternalName", "externalName": "a.b"},
+        )
+        for meta in (None, {}, {"labels": {"a b": "c"}})
+        for dry_run in ("", "?dryRun=All")
+    ], apart=True),
+    Compared("empty", [
+        Ask("GET", f"{base}?labelSelector=nobody", None, {"Accept": accept})
+        for base in (sample.items for sample in samples())
+        for accept in (f"application/json;as=Table;v=v1;{META}",
+                       f"application/json;as=PartialObjectMetadataList;v=v1;{META}")
+    ], apart=True),
+    Compared("new", [
+        *(
+            Ask("POST", "/api/v1/nodes?dryRun=All",
+                {"metadata": {"name": "A_"}, "spec": {"podCIDRs": ["x"]}, "status": status})
+            for status in (
+                {"declaredFeatures": ["a", "a", ""]}, {"nodeInfo": {"swap": {"capacity": -1}}},
+                {"nodeInfo": {"swap": {"capacity": 0}}, "declaredFeatures": ["A", "B"]},
+                {"config": {"assigned": {"configMap": {"namespace": "a", "name": "b"}}}},
+            )
+        ),
+        Ask("POST", "/api/v1/nodes?dryRun=All", {
+            "metadata": {"name": "a"},
+            "status": {"config": {"assigned": {"configMap": {"namespace": "a", "name": "b"}}}},
+        }),
+        *(
+            Ask("POST", f"{PODS}?dryRun=All", {**POD, "status": {"qosClass": quality, "phase": "Failed"}})
+            for quality in ("", "a", "Guaranteed")
+        ),
+        *(
+            ask
+            for number, said in enumerate(OF_THE_SERVER)
+            for sort in (MERGE_PATCH, APPLY)
+            for name in (f"{'applied' if sort == APPLY else 'put'}-{number}",)
+            for ask in (
+                Ask("PATCH" if sort == APPLY else "PUT", f"{LEASES}/{name}?fieldManager=q",
+                    {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                     "metadata": {"name": name, **said}},
+                    {"Content_Type": sort} if sort == APPLY else {}),
+                Ask("GET", f"{LEASES}/{name}"),
+                Ask("PATCH", f"{LEASES}/{name}", {"metadata": {"labels": {"a": "b"}}},
+                    {"Content_Type": MERGE_PATCH}),
+                Ask("GET", f"{LEASES}/{name}"),
+            )
+        ),
+    ], apart=True),
+    Compared("cells", [
+        *(
+            Ask("POST", "/api/v1/namespaces/{ns}/events?dryRun=All", {
+                "metadata": {"name": "e"}, "reason": "R", "source": source,
+                "involvedObject": {"namespace": "{ns}", **about},
+            }, {"Accept": f"application/json;as=Table;v=v1;{META}"})
+            for about in ({"kind": "Pod"}, {"name": "p"}, {"kind": "Pod", "name": "p"})
+            for source in ({}, {"host": "h"}, {"component": "c"}, {"component": "c", "host": "h"})
+        ),
+        *(
+            Ask("POST", f"{SLICES}?dryRun=All", {
+                "metadata": {"name": "s"}, "addressType": "IPv4", "ports": ports,
+                "endpoints": [{"addresses": ["10.0.0.9"]}],
+            }, {"Accept": f"application/json;as=Table;v=v1;{META}"})
+            for ports in ([{"name": ""}], [{"name": "a"}, {"name": ""}, {"name": "b", "port": 80}])
+        ),
+    ], apart=True),
+    Compared("left", [
+        Ask("POST", f"{MAPS}?fieldManager=q", {"metadata": {"name": "a", "ownerReferences": [OWNER]}}),
+        *(
+            Ask("PATCH", f"{MAPS}/a?fieldManager=q&force=true",
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", **said}},
+                {"Content_Type": APPLY})
+            for said in ({"ownerReferences": [{**OWNER, "name": "b"}]}, {}, {"labels": {"a": "b"}})
+        ),
+    ], apart=True),
+    Compared("jobs", [
+        Ask("POST", JOBS, {"metadata": {"name": "j"}, "spec": {"template": OF_JOBS}}),
+        *(
+            Ask("PUT", f"{JOBS}/j/status{dry_run}",
+                {"metadata": {"name": "j", **labels}, "spec": {"template": template}})
+            for template in (OF_JOBS, {**OF_JOBS, "metadata": {"labels": {"z": "z"}}})
+            for labels in LABELED
+            for dry_run in ("?dryRun=All", "")
         ),
     ], apart=True),
     Compared("services", [

@@ -167,8 +167,8 @@ def not_found(resource: str, name: str, group: str = "") -> StatusError:
 def already_exists(
     resource: str, name: str, group: str = "", *, goes: bool = False, generated: bool = False
 ) -> StatusError:
-    """`goes`: what stands in the way is being deleted, so another try may find it gone. `generated`: another
-    may find another name."""
+    """`goes`: what stands in the way is being deleted, so another try may find it gone. `generated`: the name
+    was to be made of a prefix, so another try may make another."""
     message = f"{_qualified(resource, group)} {quoted(name)} already exists"
     if generated:
         message += ", the server was not able to generate a unique name for the object"
