@@ -86,10 +86,9 @@ def _default_failure_policy(spec: JobSpec) -> None:
 
 class _JobStatus(Status):
     def prepare_update(self, new: Job, old: Job) -> None:
-        # As it is read, as sent and as kept: one without labels has those of its pods.
-        sent = new.metadata.labels or new.spec.template.metadata.labels
         super().prepare_update(new, old)
-        new.metadata.labels = dict(sent or new.spec.template.metadata.labels)
+        # As it is read: a Job without labels has those of its pods.
+        new.metadata.labels = new.metadata.labels or dict(new.spec.template.metadata.labels)
 
 
 class Jobs(Controlled[Job]):
