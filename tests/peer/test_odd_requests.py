@@ -263,6 +263,7 @@ OCCURRED = {
     "eventTime": "2026-01-02T03:04:05.000000Z",
 }  # fmt: skip
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/{ns}/endpointslices"
+ACCOUNTS = "/api/v1/namespaces/{ns}/serviceaccounts"
 JOBS = "/apis/batch/v1/namespaces/{ns}/jobs"
 OF_JOBS = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
 LABELED: tuple[dict[str, Any], ...] = ({}, {"labels": {}}, {"labels": {"q": "r"}})
@@ -677,6 +678,12 @@ SEQUENCES = (
                 {"Content_Type": APPLY})
             for said in ({"ownerReferences": [{**OWNER, "name": "b"}]}, {}, {"labels": {"a": "b"}})
         ),
+    ], apart=True),
+    Compared("untracked", [
+        Ask("POST", ACCOUNTS, {"metadata": {"name": "a"}, "secrets": [{"resourceVersion": "b"}]}),
+        Ask("PATCH", f"{ACCOUNTS}/a?fieldManager=q",
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}},
+            {"Content_Type": APPLY}),
     ], apart=True),
     Compared("jobs", [
         Ask("POST", JOBS, {"metadata": {"name": "j"}, "spec": {"template": OF_JOBS}}),

@@ -60,7 +60,7 @@ from podling.apiserver.apply.schema import (
 )
 from podling.model.codec import json
 from podling.model.codec.json import without_nulls
-from podling.model.errors import Cause, StatusError, bad_request
+from podling.model.errors import Cause, StatusError
 from podling.model.types.meta import KubeObject, ManagedFieldsEntry
 from podling.process.waits import give_way
 from podling.watch.entry import Entry
@@ -266,12 +266,13 @@ class Application(msgspec.Struct, frozen=True):
         try:
             made = changes_of_new(self.type, live_data(standing))
             return updated((), _belonging(made, self.writer, self.unwritten), before, now)
-        except KeyMissing as missing:
+        except KeyMissing:
+            # Said with all that is wrong, and where.
             meta, (group, _, version) = standing.object.metadata, self.type.API_VERSION.rpartition("/")
             what = f"{meta.namespace}/{meta.name}; {group}/{version}, Kind={self.type.KIND}"
-            failing = f"{UNMANAGED}: failed to convert new object ({what}) to smd typed"
-            configured_fields(schema_of(self.type), live_data(standing), failing)
-            raise bad_request(f"{UNMANAGED}: {missing}") from missing
+            failing = f"failed to convert new object ({what}) to smd typed"
+            configured_fields(schema_of(self.type), live_data(standing), f"{UNMANAGED}: {failing}")
+            raise
 
     def result(self, live: Any, entries: Entries) -> Any:
         """The data of the object after the configuration was applied to `live`."""
