@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from podling.apiserver.kinds.kinds import KINDS
@@ -114,6 +114,11 @@ async def test_updating(furnished: Conversation, body: bytes, target: str, kind:
         [f"{CONFIGS}/a", f"{PODS}/p", f"{PODS}/p/status", f"{PODS}/p/ephemeralcontainers", f"{PODS}/q"]
     ),
     st.sampled_from(PATCHES),
+)
+@example(
+    body=b'{"apiVersion":null,"metadata":true,"data":{"managedFields":""}}',
+    target=f"{CONFIGS}/a",
+    kind="merge-patch+json",
 )
 async def test_patching(furnished: Conversation, body: bytes, target: str, kind: str) -> None:
     query = "?dryRun=All" + ("&fieldManager=m&force=true" if kind.startswith("apply") else "")

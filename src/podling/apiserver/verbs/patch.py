@@ -139,11 +139,12 @@ async def _read(context: RequestContext, type_: type[Any]) -> Callable[[Any], An
         said = document.get("apiVersion") or ""
         is_known = sort == STRATEGIC_MERGE_PATCH or not type_.leaves_out_version(said)
         data = msgspec.json.encode(document)
+        read = data if is_known else _NOTHING
         try:
-            wanted = decoded(data if is_known else _NOTHING, type_)
+            wanted = decoded(read, type_)
         except StatusError as error:
             raise _refused(data, str(error.__cause__ or error)) from error
-        note_no_managers(wanted, data)
+        note_no_managers(wanted, read)
         if (wanted.kind, wanted.api_version) != (type_.KIND, type_.API_VERSION):
             raise _refused(data, other_kind(wanted, type_).message)
         if validation != "Ignore":
