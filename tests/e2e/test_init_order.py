@@ -26,6 +26,7 @@ import pytest
 
 from podling.client import kubeconfig
 from podling.client.client import Client
+from podling.machine.instance import Instance
 from podling.model.codec import json
 from podling.model.types.pod import Pod
 
@@ -43,6 +44,7 @@ the latter is longer: a life in which nothing can begin tries nothing."""
 EARLY = 0.3
 """The share of lives that end before pods can run."""
 LONGEST_RUN = 500
+LAST_LINES = 40
 
 
 def shell(name: str, script: str) -> dict[str, Any]:
@@ -130,9 +132,9 @@ class Diaries:
 class Lives:
     """podling in its present life."""
 
-    def __init__(self, said: asyncio.StreamReader, kubeconfig: Path) -> None:
+    def __init__(self, said: asyncio.StreamReader, instance: Instance) -> None:
         self._said = said
-        self._kubeconfig = kubeconfig
+        self._instance = instance
         self._pid = 0
 
     async def begin(self) -> None:
@@ -146,7 +148,7 @@ class Lives:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
-        client = Client(kubeconfig.read(self._kubeconfig).transport())
+        client = Client(kubeconfig.read(self._instance.kubeconfig).transport())
         try:
             yield client
         finally:
@@ -157,7 +159,8 @@ class Lives:
         while line := (await self._said.readline()).decode().split():
             if line[0] == word:
                 return line
-        raise AssertionError("podling ended by itself")
+        last = self._instance.log_file.read_text().splitlines()[-LAST_LINES:]
+        raise AssertionError("podling ended by itself; its log ends with:\n" + "\n".join(last))
 
 
 async def replace_pods(client: Client, diaries: Diaries) -> None:
@@ -182,7 +185,7 @@ async def lives(podling: Podling) -> AsyncIterator[Lives]:
         )
     assert program.stdout
     try:
-        yield Lives(program.stdout, instance.kubeconfig)
+        yield Lives(program.stdout, instance)
     finally:
         os.killpg(program.pid, signal.SIGKILL)
         await program.communicate()

@@ -20,6 +20,8 @@ from typing import IO
 
 import msgspec
 
+from podling.process.programs import command_line
+
 LAYOUT_VERSION = 1
 DEFAULT_DATA_DIR = Path("/var/lib/podling")
 DEFAULT_NODE_DIR = Path("/var/lib/podling-kubelet")
@@ -177,13 +179,11 @@ class Instance(msgspec.Struct, frozen=True):
     def running(self) -> int | None:
         """The process id of the podling that runs here, None when none does. Raises PermissionError for users
         who may not know."""
-        try:
-            with open(self.lock_file) as lock:
+        with suppress(FileNotFoundError), open(self.lock_file) as lock:
+            try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except FileNotFoundError:
-            return None
-        except BlockingIOError:
-            return int(self.lock_file.read_text() or 0)
+            except BlockingIOError:
+                return _holder(lock)
         return None
 
     def lock(self) -> IO[str] | None:
@@ -200,7 +200,16 @@ class Instance(msgspec.Struct, frozen=True):
             os.fchmod(descriptor, 0o600)
             lock = open(descriptor, "r+")  # noqa: SIM115 - it stays open as long as the lock is held
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # No child has this one, so nobody else waits below while podling runs.
+                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    if _holder(lock) is not None:
+                        raise
+                    # One was killed while it started a program, which has until its exec what podling had
+                    # open, also the ports it listened on.
+                    fcntl.flock(lock, fcntl.LOCK_EX)
             except BlockingIOError:
                 lock.close()
                 return None
@@ -208,7 +217,8 @@ class Instance(msgspec.Struct, frozen=True):
             if os.fstat(descriptor).st_nlink > 0:
                 break
             lock.close()
-        lock.truncate(0)
+        lock.seek(0)
+        lock.truncate()
         lock.write(str(os.getpid()))
         lock.flush()
         return lock
@@ -298,6 +308,13 @@ class Instance(msgspec.Struct, frozen=True):
         for claim in (RUN_ROOT / "subnets").glob("*"):
             if claim.read_text() == self.identity:
                 claim.unlink()
+
+
+def _holder(lock: IO[str]) -> int | None:
+    """The process that wrote its id when it took this lock, None when it has ended."""
+    lock.seek(0)
+    pid = int(lock.read() or 0)
+    return pid if command_line(pid) else None
 
 
 def overlap(one: str, other: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import IO
 
@@ -123,6 +125,56 @@ def test_a_lock_that_was_removed_since_is_none(
     with lock:
         assert here.running() == os.getpid()
         assert here.lock() is None
+
+
+HELD_BY_A_CHILD = """
+import os, sys
+from pathlib import Path
+from podling.machine import instance
+
+instance.RUN_ROOT = Path(sys.argv[1])
+lock = instance.Instance.at(Path(sys.argv[2])).lock()
+if os.fork() == 0:
+    # As between its fork and its exec.
+    sys.stdin.readline()
+    os.execvp("true", ["true"])
+print("held", flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_lock_that_only_a_child_of_the_dead_holds_is_waited_for(
+    tmp_path: Path, run_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is killed while it starts a program leaves the lock and its ports to that program, for a
+    moment."""
+    here = Instance.at(tmp_path)
+    real = fcntl.flock
+    waits = 0
+    with subprocess.Popen(
+        [sys.executable, "-c", HELD_BY_A_CHILD, tmp_path / "run", tmp_path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as killed:
+        assert killed.stdin and killed.stdout and killed.stdout.readline() == "held\n"
+        killed.wait()
+
+        def flock(file: IO[str], how: int) -> None:
+            nonlocal waits
+            if how == fcntl.LOCK_EX:
+                waits += 1
+                print(file=killed.stdin, flush=True)
+            real(file, how)
+
+        monkeypatch.setattr(fcntl, "flock", flock)
+        assert here.running() is None
+        lock = here.lock()
+        assert lock is not None and waits == 1
+    with lock:
+        assert here.running() == os.getpid()
+        assert here.lock() is None
+        assert here.lock_file.read_text() == str(os.getpid())
 
 
 def test_nobody_else_can_take_its_lock(tmp_path: Path, run_root: Path) -> None:
