@@ -20,13 +20,13 @@ from typing import IO
 
 import msgspec
 
-from podling.process.programs import command_line
-
 LAYOUT_VERSION = 1
 DEFAULT_DATA_DIR = Path("/var/lib/podling")
 DEFAULT_NODE_DIR = Path("/var/lib/podling-kubelet")
 DEFAULT_PORT = 6443
 RUN_ROOT = Path("/run/podling")
+ENDED = ("Z", "X")
+"""The states of a process that its parent has not heard of yet."""
 PASSABLE = 0o711
 """The mode of a directory that only its owner may list, and others may pass through."""
 SERVICE_RANGES = [f"10.{n}.0.0/16" for n in range(96, 224)]
@@ -314,7 +314,11 @@ def _holder(lock: IO[str]) -> int | None:
     """The process that wrote its id when it took this lock, None when it has ended."""
     lock.seek(0)
     pid = int(lock.read() or 0)
-    return pid if command_line(pid) else None
+    with suppress(OSError):
+        # The state comes after the name, which is in brackets and may have any in it.
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return pid if state not in ENDED else None
+    return None
 
 
 def overlap(one: str, other: str) -> bool:

@@ -126,12 +126,12 @@ def test_one_that_does_not_come_to_an_end_is_killed(
 def test_a_process_that_does_not_hold_the_lock_is_left_alone(podlings: Podlings) -> None:
     """As when the lock was written among the processes of another container."""
     podlings.begin("stops")
-    with subprocess.Popen(["sleep", "3600"]) as stranger:
-        podlings.instance.lock_file.write_text(str(stranger.pid))
-        with pytest.raises(StartError, match=f"process {stranger.pid} is not the podling"):
-            podlings.said_by_down()
-        assert stranger.poll() is None
-        stranger.kill()
+    stranger = subprocess.Popen(["sleep", "3600"], text=True)
+    podlings.begun.append(stranger)
+    podlings.instance.lock_file.write_text(str(stranger.pid))
+    with pytest.raises(StartError, match=f"process {stranger.pid} is not the podling"):
+        podlings.said_by_down()
+    assert stranger.poll() is None
 
 
 def test_one_that_has_ended_has_heard() -> None:
