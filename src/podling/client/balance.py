@@ -13,7 +13,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from podling.client.route import keep_alive
+from podling.client.route import keep_alive, send
 
 CONNECT_WITHIN = 2.0
 """Seconds until a server that does not take a connection is passed over."""
@@ -68,9 +68,9 @@ class Balancer:
                 self._pass_over(place, f"takes no connection: {error or 'silence'}")
                 continue
             keep_alive(asks.get_extra_info("socket"))
-            asks.write(said)
             passing = _Passing(said)
             try:
+                send(asks, said)
                 async with asyncio.TaskGroup() as both:
                     both.create_task(passing.ask(reader, asks))
                     both.create_task(passing.answer(answers, writer))
@@ -103,7 +103,7 @@ class _Passing:
             if not self.is_done:
                 self._said += piece
                 self.is_done = len(self._said) > PIECE
-            asks.write(piece)
+            send(asks, piece)
             await asks.drain()
         self.is_done = True
         # TLS ends with the connection: nothing more is expected from the other side.
@@ -113,6 +113,6 @@ class _Passing:
         """Raises OSError at the end."""
         while piece := await answers.read(PIECE):
             self.is_done = True
-            writer.write(piece)
+            send(writer, piece)
             await writer.drain()
         raise ConnectionResetError("the server has ended")

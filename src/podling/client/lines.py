@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from podling.client.route import send
 from podling.process.early import is_in_loop
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class OfStreams:
         return await self._reader.read(most)
 
     async def send(self, data: bytes) -> None:
-        self._writer.write(data)
+        send(self._writer, data)
 
     def close(self) -> None:
         self._writer.transport.abort()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from urllib.parse import SplitResult, urlencode
 
 from podling.client.login import Shown
@@ -88,6 +88,22 @@ def target(server: SplitResult, path: str, query: Query) -> str:
     """What a request line names."""
     asked = "&".join(part for part in (server.query, urlencode(query)) if part)
     return (server.path + path or "/") + (f"?{asked}" if asked else "")
+
+
+class Writable(Protocol):
+    """A transport, or a writer of a stream."""
+
+    def is_closing(self) -> bool: ...
+
+    def write(self, data: bytes | bytearray, /) -> None: ...
+
+
+def send(to: Writable, data: bytes | bytearray) -> None:
+    """Raises ConnectionResetError, also where uvloop raises a RuntimeError: between the end of a connection
+    and the moment it is told of."""
+    if to.is_closing():
+        raise ConnectionResetError("the connection has ended")
+    to.write(data)
 
 
 def keep_alive(found: socket.socket) -> None:

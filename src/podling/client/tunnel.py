@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, unquote
 
 from podling.client.login import basic
 from podling.client.proxies import PORTS, SOCKS
+from podling.client.route import send
 
 MAX_ANSWER = 64 * 1024
 VERSION, NO_LOGIN, PASSWORD, CONNECT, BY_NAME, GRANTED = 5, 0, 2, 1, 3, 0
@@ -64,7 +65,7 @@ async def _connect(
     lines = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}"]
     if user is not None:
         lines.append(f"Proxy-Authorization: {basic(*user)}")
-    transport.write("\r\n".join([*lines, "", ""]).encode())
+    send(transport, "\r\n".join([*lines, "", ""]).encode())
     head = await answers.until(lambda said: b"\r\n\r\n" in said)
     status = head.partition(b"\r\n")[0].decode(errors="replace")
     return "" if status.partition(" ")[2].startswith("200") else status
@@ -75,7 +76,7 @@ async def _socks(
 ) -> str:
     """Why not. The proxy looks up the name, which only its network may know."""
     offered = bytes([NO_LOGIN] if user is None else [NO_LOGIN, PASSWORD])
-    transport.write(bytes([VERSION, len(offered)]) + offered)
+    send(transport, bytes([VERSION, len(offered)]) + offered)
     version, method = await answers.until(lambda said: len(said) >= 2)
     if version != VERSION:
         return "it does not speak SOCKS 5"
@@ -83,14 +84,14 @@ async def _socks(
         words = [word.encode() for word in user]
         if not all(0 < len(word) < 256 for word in words):
             return "user and password have 1 to 255 bytes"
-        transport.write(b"\x01" + b"".join(bytes([len(word)]) + word for word in words))
+        send(transport, b"\x01" + b"".join(bytes([len(word)]) + word for word in words))
         _, failed = await answers.until(lambda said: len(said) >= 2)
         if failed:
             return "user and password are wrong"
     elif method != NO_LOGIN:
         return "it wants a user and a password" if user is None else "it wants another login"
     name = host.encode("idna") if not host.isascii() else host.encode()
-    transport.write(bytes([VERSION, CONNECT, 0, BY_NAME, len(name)]) + name + port.to_bytes(2, "big"))
+    send(transport, bytes([VERSION, CONNECT, 0, BY_NAME, len(name)]) + name + port.to_bytes(2, "big"))
     answer = await answers.until(lambda said: len(said) >= 5 and len(said) >= _length(said))
     return "" if answer[1] == GRANTED else WHY_NOT.get(answer[1], f"code {answer[1]}")
 

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import socket
+import struct
+from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
+import uvloop
 
 from podling.client.balance import Balancer, Place
+
+CLIENTS, PIECES, PATIENCE = 100, 300, 5
+RESET = struct.pack("ii", 1, 0)
+"""Of SO_LINGER."""
 
 
 @asynccontextmanager
@@ -112,3 +121,45 @@ async def test_what_ends_before_a_server_has_answered_goes_on_at_the_next() -> N
             assert await reader.read() == b"hello there"
             writer.close()
         assert balancer.servers == [second, first]
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_what_is_said_as_a_server_dies_goes_on_at_the_next(
+    run: Callable[[Coroutine[Any, Any, None]], None],
+) -> None:
+    """Threads: one loop of all would hear of one thing after another."""
+    dying, lives = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
+    for listening in (dying, lives):
+        listening.settimeout(PATIENCE)
+
+    def die() -> None:
+        for _ in range(CLIENTS):
+            client, _ = dying.accept()
+            with client:
+                client.recv(1)
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+
+    def echo() -> None:
+        for _ in range(CLIENTS):
+            client, _ = lives.accept()
+            with client:
+                while client.recv(1, socket.MSG_PEEK):
+                    client.sendall(client.recv(1000))
+
+    def speak(place: Place) -> int:
+        with socket.create_connection(place, PATIENCE) as own, own.makefile("rb") as answer:
+            own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for _ in range(PIECES):
+                own.send(b"x")
+            return len(answer.read(PIECES))
+
+    async def main() -> None:
+        for _ in range(CLIENTS):
+            async with Balancer([dying.getsockname(), lives.getsockname()]).listening() as place:
+                assert await asyncio.to_thread(speak, place) == PIECES
+
+    with dying, lives, ThreadPoolExecutor() as pool:
+        serving = [pool.submit(die), pool.submit(echo)]
+        run(main())
+        for one in serving:
+            one.result()
