@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Sequence
 
 import pytest
@@ -304,6 +305,21 @@ async def test_a_cancelled_writer_does_not_take_its_write_back(storage: Storage)
     first = 3 + 2 * at - following
     assert {first, following} == {at + 1, at + 2}
     assert await storage.get(POD) == Record(POD, b"v1", first)
+
+
+async def test_nobody_is_told_what_a_cancelled_writer_is_refused(storage: Storage) -> None:
+    unhandled: list[str] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: unhandled.append(context["message"]))
+    await storage.create(POD, b"v1")
+    writer = loop.create_task(storage.create(POD, b"v2"))
+    await asyncio.sleep(0)  # until the store has it
+    writer.cancel()
+    await asyncio.wait([writer])
+    await storage.close()
+    del writer  # whose error leads to all that it waited for
+    gc.collect()
+    assert not unhandled
 
 
 async def test_what_is_current_is_what_was_written_last(storage: Storage) -> None:

@@ -19,7 +19,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 from sortedcontainers import SortedDict
@@ -160,6 +160,7 @@ class EtcdStorage(SingleWrites):
             self._asking = asyncio.get_running_loop().create_task(ask())
             self._reads.add(self._asking)
             self._asking.add_done_callback(self._reads.discard)
+            self._asking.add_done_callback(_is_told)
         return await asyncio.shield(self._asking)
 
     @property
@@ -194,6 +195,7 @@ class EtcdStorage(SingleWrites):
         task = asyncio.get_running_loop().create_task(self._commit(writes, [key.encode() for key in keys]))
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
+        task.add_done_callback(_is_told)
         return await asyncio.shield(task)
 
     def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
@@ -216,6 +218,7 @@ class EtcdStorage(SingleWrites):
             task = asyncio.get_running_loop().create_task(self._history(*asked))
             self._histories[asked] = task
             task.add_done_callback(lambda _: self._histories.pop(asked))
+            task.add_done_callback(_is_told)
         return [e for e in await asyncio.shield(self._histories[asked]) if e.key.startswith(prefix)]
 
     async def compact(self, revision: int) -> None:
@@ -498,6 +501,12 @@ async def changes_after(
                 # What its header says is how far etcd has come: of a long past this is a part.
                 yield begun[-1].kv.mod_revision, begun
                 begun = []
+
+
+def _is_told(task: asyncio.Task[Any]) -> None:
+    """Of a task for which others wait, all of whom may have been cancelled: then its error is nobody's."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _pause(failures: int) -> float:
