@@ -23,6 +23,7 @@ import msgspec
 import leftovers
 from podling.machine.instance import Instance
 from podling.machine.network import has_ipv6
+from untold import untold
 
 PODLING = [sys.executable, "-m", "podling"]
 INIT = shutil.which("catatonit") or "catatonit"
@@ -183,6 +184,7 @@ def wired(directory: Path) -> Iterator[Wire]:
             yield wire
             for machine in machines:
                 machine.podling("down", check=False)
+                assert not (error := untold(machine.instance.log_file)), error
     finally:
         for machine in machines:
             # What was killed has left them; no process is in one any more.
