@@ -208,7 +208,7 @@ class Instance(msgspec.Struct, frozen=True):
                     if _holder(lock) is not None:
                         raise
                     # One was killed while it started a program, which has until its exec what podling had
-                    # open, also the ports it listened on.
+                    # open, also the ports it listened on (docs/decisions/142).
                     fcntl.flock(lock, fcntl.LOCK_EX)
             except BlockingIOError:
                 lock.close()
