@@ -152,7 +152,6 @@ def in_parts() -> Iterator[Ask]:
         yield Ask("GET", item)
         yield Ask("PATCH", f"{item}/status?fieldManager=b", {"status": {"replicas": 3}}, MERGED)
         for query, more in (
-            ("/status?fieldManager=c&force=true", {"status": {"replicas": 4}}),
             ("?fieldManager=a", {"spec": {"replicas": 4}}),
             ("?fieldManager=a&force=true", {"spec": {"replicas": 5}}),
             ("?fieldManager=a&force=true&dryRun=All", {"metadata": {}}),
@@ -161,6 +160,8 @@ def in_parts() -> Iterator[Ask]:
             ("?fieldManager=a&force=true&dryRun=All", {"metadata": {"labels": {}}}),
             ("?fieldManager=a&force=true", {}),
             ("?fieldManager=a&force=true", {"metadata": {"name": f"s{at}"}}),
+            # Last: beside another who applied in an earlier second, who says the same again gets a new time.
+            ("/status?fieldManager=c&force=true", {"status": {"replicas": 4}}),
         ):
             sent: dict[str, Any] = {"apiVersion": "apps/v1", "kind": "ReplicaSet", **more}
             yield Ask("PATCH", f"{item}{query}", sent, APPLIED, what)
