@@ -177,6 +177,41 @@ def test_a_lock_that_only_a_child_of_the_dead_holds_is_waited_for(
         assert here.lock_file.read_text() == str(os.getpid())
 
 
+STARTS = """
+import sys
+from pathlib import Path
+from podling.machine import instance
+
+instance.RUN_ROOT = Path(sys.argv[1])
+with instance.Instance.at(Path(sys.argv[2])).lock():
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_the_end_of_another_that_starts_is_not_waited_for(
+    tmp_path: Path, run_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it has written its own id, that of one that has ended is there."""
+    here = Instance.at(tmp_path)
+    real = fcntl.flock
+
+    def flock(file: IO[str], how: int) -> None:
+        assert how != fcntl.LOCK_EX, "it waits"
+        real(file, how)
+
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTS, tmp_path / "run", tmp_path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout and other.stdout.readline() == "held\n"
+        here.lock_file.write_text("0")
+        monkeypatch.setattr(fcntl, "flock", flock)
+        assert here.lock() is None
+
+
 def test_nobody_else_can_take_its_lock(tmp_path: Path, run_root: Path) -> None:
     """`flock` is for everybody who can open a file, be it for reading."""
     here = Instance.at(tmp_path)
