@@ -16,7 +16,7 @@ import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol, Self
 
 from podling.debug.places import parts_of
 
@@ -76,7 +76,12 @@ def unpack(source: IO[bytes], into: Path, watcher: Watcher) -> None:
             with _readable():
                 archive = ending.enter_context(
                     tarfile.open(
-                        fileobj=stream, mode="r|", bufsize=PIECE, encoding="utf-8", errors="surrogateescape"
+                        fileobj=stream,
+                        mode="r|",
+                        bufsize=PIECE,
+                        tarinfo=_Member,
+                        encoding="utf-8",
+                        errors="surrogateescape",
                     )
                 )
             first = _next(archive, counted)
@@ -121,6 +126,18 @@ class _Headers:
             yield
         finally:
             self._limit = None
+
+
+class _Member(tarfile.TarInfo):
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> Self:
+        """Raises Incomplete where tarfile takes for the end what is no header, or half of one, or nothing."""
+        try:
+            return super().fromtarfile(archive)
+        except tarfile.HeaderError as error:
+            if isinstance(error, tarfile.EOFHeaderError) or archive.offset == 0:  # type: ignore[attr-defined]
+                raise
+            raise Incomplete(f"the archive is not complete: {error}") from error
 
 
 def _next(archive: tarfile.TarFile, counted: _Headers) -> tarfile.TarInfo | None:

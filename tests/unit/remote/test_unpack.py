@@ -208,6 +208,21 @@ def test_what_tarfile_would_keep_has_an_end(
         unpack(source, tmp_path / "into", Heard())  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("length", "damaged"),
+    [(10_240, 1536), (1536, None), (1600, None), (2560, None)],
+    ids=["no header", "nothing", "half a header", "no end"],
+)
+def test_only_its_end_ends_an_archive(tmp_path: Path, length: int, damaged: int | None) -> None:
+    """tarfile takes anything else for it, too, and the rest would be lost without a word."""
+    sent = bytearray(archive(TOP, member("a", data=b"a"), member("b", data=b"b")).getvalue()[:length])
+    if damaged is not None:
+        sent[damaged] ^= 1
+    with pytest.raises(Incomplete, match="the archive is not complete: "):
+        unpack(io.BytesIO(sent), tmp_path / "into", Heard())
+    assert (tmp_path / "into/a").read_bytes() == b"a"
+
+
 def test_headers_that_are_nonsense_are_told_of(tmp_path: Path) -> None:
     for number, record in enumerate((b"20 mtime=nan\n", b"20 mtime=inf\n", b"%d size=1\n" % 10**60)):
         body = record.replace(b"20", str(len(record)).encode(), 1) if number < 2 else record
