@@ -23,7 +23,7 @@ needs=(
 )
 cni_plugins() { for d in /usr/lib/cni /opt/cni/bin /usr/libexec/cni; do [ -x "$d/ptp" ] && return; done; return 1; }
 [ "$purpose" = test ] && needs+=("wrk wrk" "git git" "strace strace" "tcpdump tcpdump" "gdb gdb-minimal" \
-  "mkfs.ext4 e2fsprogs" "mkfs.xfs xfsprogs")
+  "mkfs.ext4 e2fsprogs" "mkfs.xfs xfsprogs" "sysctl procps")
 
 missing=()
 for need in "${needs[@]}"; do

@@ -30,7 +30,7 @@ MOST: dict[str, tuple[int, int, set[str]]] = {
     "capture": (190, 700, REMOTE),
     "controllers": (600, 1500, CONTROLLERS),
     "cp": (202, 800, REMOTE),
-    "debug --help": (135, 200, {"cli", "debug"}),
+    "debug --help": (145, 200, {"cli", "debug"}),
     "debug": (190, 700, REMOTE),
     "dns": (405, 1300, {"assemble", "client", "dns"} | LIGHT),
     "doctor": (240, 500, LIGHT),
