@@ -21,7 +21,7 @@ _CARD = (
     r"3(0[0-5]|[68][0-9])[0-9]{11}|(2131|1800|35\d{3})\d{11}"
 )
 _SHADE = r"[\t\n\f\r ]*(0|[1-9][0-9]?|1[0-9][0-9]|2[0-4][0-9]|25[0-5])[\t\n\f\r ]*"
-_GO_DURATION = r"[+-]?(0|(([0-9]++(\.[0-9]*+)?|\.[0-9]++)(ns|us|µs|μs|ms|s|m|h))++)"
+_GO_DURATION = r"[+-]?(0|(?>(([0-9]++(\.[0-9]*+)?|\.[0-9]++)(ns|us|µs|μs|ms|s|m|h))+))"
 _NANOSECONDS = {"ns": 1, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9, "m": 6e10, "h": 3.6e12}
 _AMOUNT = r"(?<![0-9])([0-9]++)[\t\n\f\r ]*+([A-Za-zµ]++)"
 _UNITS = frozenset(("ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"))
@@ -31,11 +31,11 @@ MOST_DIGITS, LARGEST = 19, (1 << 63) - 1
 """Of an amount that is read."""
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})"
 _LETTERS = r"!#-'*+\-/-9=?A-Z^-~\u0080-\U0010ffff"
-_NAME = rf"[{_LETTERS}]++(?:\.[{_LETTERS}]++)*+"
-_QUOTED = r'"(?:[\t !#-\[\]-~\u0080-\U0010ffff]|\\[\t -~\u0080-\U0010ffff])++"'
+_NAME = rf"[{_LETTERS}]++(?>(?:\.[{_LETTERS}]++)*)"
+_QUOTED = r'"(?>(?:[\t !#-\[\]-~\u0080-\U0010ffff]|\\[\t -~\u0080-\U0010ffff])+)"'
 _SPEC = rf"[\t ]*+(?:{_NAME}|{_QUOTED})@[\t ]*+(?:{_NAME}|\[(?P<address>[!-Z^-~]*+)\])"
-_PHRASE = rf"(?:[{_LETTERS}.\t ]|{_QUOTED})*+"
-_COMMENTS = r"[\t ]*+(?:\([^()\\]*+\)[\t ]*+)*+"
+_PHRASE = rf"(?>(?:[{_LETTERS}.\t ]|{_QUOTED})*)"
+_COMMENTS = r"[\t ]*+(?>(?:\([^()\\]*+\)[\t ]*+)*)"
 
 
 def _by(pattern: str) -> Callable[[str], bool]:

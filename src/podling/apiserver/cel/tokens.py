@@ -10,13 +10,14 @@ _HEX, _POWER = "[0-9a-fA-F]", "[eE][+-]?[0-9]+"
 _ESCAPE = rf"\\(?:[abfnrtv\"'\\?`]|[xX]{_HEX}{{2}}|u{_HEX}{{4}}|U{_HEX}{{8}}|[0-3][0-7]{{2}})"
 _NO_ESCAPE = rf"\\(?:[xX]{_HEX}?|u{_HEX}{{0,3}}|U{_HEX}{{0,7}}|[0-3][0-7]?)?"
 """As far as it could be one."""
-# No group is possessive: Python 3.11.2, which Debian has, goes on behind what such a group has tried in vain.
+# Atomic, in place of possessive: Python 3.11.2, which Debian has, goes on behind what a possessive group has
+# tried in vain.
 _QUOTED = "|".join(
-    rf"{quote * 3}(?:{_ESCAPE}|[^\\])*?{quote * 3}|{quote}(?:{_ESCAPE}|[^\\\n\r{quote}])*{quote}"
+    rf"{quote * 3}(?:{_ESCAPE}|[^\\])*?{quote * 3}|{quote}(?>(?:{_ESCAPE}|[^\\\n\r{quote}])*){quote}"
     for quote in "'\""
 )
 _RAW = "|".join(f"[rR](?:{quote * 3}.*?{quote * 3}|{quote}[^\n\r{quote}]*+{quote})" for quote in "'\"")
-_OPEN = "|".join(rf"{quote}(?:{_ESCAPE}|[^\\\n\r{quote}])*(?:{_NO_ESCAPE})?" for quote in "'\"")
+_OPEN = "|".join(rf"{quote}(?>(?:{_ESCAPE}|[^\\\n\r{quote}])*)(?:{_NO_ESCAPE})?" for quote in "'\"")
 """What nothing closes."""
 _TOKEN = re.compile(
     r"(?P<WHITESPACE>[\t \r\n\f]+)"

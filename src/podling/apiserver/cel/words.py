@@ -24,7 +24,7 @@ _REPLACED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"Invalid bytes literal: .*"), "unable to unescape string"),
     (re.compile(r"invalid hex (u?int) literal"), r"invalid \1 literal"),
 )
-_MADE = re.compile(r"\.?\s*+[A-Za-z_]\w*+\s*+(?:\.\s*+[A-Za-z_]\w*+\s*+)*+\{", re.ASCII)
+_MADE = re.compile(r"\.?\s*+[A-Za-z_]\w*+\s*+(?>(?:\.\s*+[A-Za-z_]\w*+\s*+)*)\{", re.ASCII)
 """The message that is made where an argument stands: Kubernetes says that it stands at the brace."""
 _NOWHERE = frozenset(("-1", str((1 << 32) - 1)))
 """The line of what stands at no place."""

@@ -43,8 +43,8 @@ _NUMBER = re.compile(
 
 
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_PARAMETER = re.compile(rf'\s*+;\s*+({_TOKEN})\s*+=\s*+({_TOKEN}|"(?:[^"\\\r\n]|\\.)*+")')
-_PARAMETERS = re.compile(rf"(?:{_PARAMETER.pattern})*+\s*+;?+\s*+")
+_PARAMETER = re.compile(rf'\s*+;\s*+({_TOKEN})\s*+=\s*+({_TOKEN}|"(?>(?:[^"\\\r\n]|\\.)*)")')
+_PARAMETERS = re.compile(rf"(?>(?:{_PARAMETER.pattern})*)\s*+;?+\s*+")
 
 
 class Wanted(NamedTuple):
