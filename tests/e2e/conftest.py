@@ -27,7 +27,7 @@ from podling.kubelet.files.tree import remove
 from podling.machine.instance import Instance
 from podling.model.scheme import by_kind
 from ports import free_port
-from untold import untold
+from untold import check_told
 
 __all__ = ["alone", "proxied"]
 
@@ -161,7 +161,7 @@ def make_podling(
     left = {str(podling.instance.data_dir): traces(podling.instance) for podling in made}
     assert not any(left.values()), left
     for podling in made:
-        assert not (error := untold(podling.instance.log_file)), error
+        check_told(podling.instance.log_file)
     for podling in made:
         # Pods of a test that failed may have made trees deeper than pytest's own clean-up can go.
         with suppress(FileNotFoundError):
@@ -204,7 +204,7 @@ class Part:
         assert self.process.stdout
         self.process.stdout.close()
         self.process = None
-        assert not (error := untold(self.log)), error
+        check_told(self.log)
 
 
 @pytest.fixture(scope="session")

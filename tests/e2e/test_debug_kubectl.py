@@ -8,6 +8,7 @@ import re
 import select
 import shutil
 import subprocess
+import sys
 import termios
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -70,6 +71,8 @@ def interactive(podling: Podling, namespace: str, *arguments: str, input: str = 
     """What a debug container and its client print until both have ended, a terminal's line ends aside."""
     flags = ("-n", namespace, f"--image={BUSYBOX}", "--profile=general", "-q", "-i")
     done = podling.kubectl("debug", "neato", *flags, *arguments, timeout=120, input=input)
+    # Shown with a failure: it says why there is no output.
+    sys.stderr.write(done.stderr)
     return str(done.stdout).replace("\r", "")
 
 

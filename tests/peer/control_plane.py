@@ -20,7 +20,7 @@ from peer.server import Server, running, until_listening, until_ready, write_kub
 from podling.machine.pki import Authority
 from podling.model.types.rbac import MASTERS
 from ports import free_port
-from untold import untold
+from untold import check_told
 
 HOST = "127.0.0.1"
 SERVICE_CIDR, SERVICE_ADDRESS = "10.96.0.0/16", "10.96.0.1"
@@ -89,7 +89,7 @@ def podling_process(
     with running([sys.executable, "-m", "podling", "apiserver", *where, *flags], log) as process:
         until_ready(server, process, log, ready)
         yield server, process
-    assert not (error := untold(log)), error
+    check_told(log)
 
 
 Process = tuple[Server, subprocess.Popen[bytes]]

@@ -202,14 +202,9 @@ class Instance(msgspec.Struct, frozen=True):
             try:
                 # No child has this one, so nobody else waits below while podling runs.
                 fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    if _holder(lock) is not None:
-                        raise
-                    # One was killed while it started a program, which has until its exec what podling had
-                    # open, also the ports it listened on (docs/decisions/142).
-                    fcntl.flock(lock, fcntl.LOCK_EX)
+                # One that was killed while it started a program left to it, until its exec, what it had open:
+                # the lock, and the ports it listened on (docs/decisions/142).
+                fcntl.flock(lock, fcntl.LOCK_EX | (0 if _holder(lock) is None else fcntl.LOCK_NB))
             except BlockingIOError:
                 lock.close()
                 return None

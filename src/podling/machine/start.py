@@ -116,8 +116,10 @@ def hold(instance: Instance) -> IO[str]:
     with writing(instance.run_dir):
         lock = instance.lock()
     if lock is None:
+        # It may have begun just now, and not have said which process it is.
+        process = f" (process {pid})" if (pid := instance.running()) else ""
         raise StartError(
-            f"podling is already running for {instance.data_dir} (process {instance.running()}): "
+            f"podling is already running for {instance.data_dir}{process}: "
             "stop it with `podling down`, or start another with another --data-dir and --port"
         )
     try:

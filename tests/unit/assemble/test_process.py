@@ -9,13 +9,16 @@ import os
 import platform
 import signal
 import struct
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from podling.assemble.process import COLLECT_AFTER, COLLECT_STARTED, SLICE, Main, run, started, tune
 from podling.machine.start import DamagedError, StartError
+from untold import check_told
 
 
 def test_a_thread_that_computes_soon_gives_way_to_the_loop(as_it_was: None) -> None:
@@ -102,3 +105,27 @@ def test_a_bug_beside_them_is_not_hidden(as_it_was: None) -> None:
     with pytest.raises(ExceptionGroup) as failed:
         run(failing(StartError("why"), KeyError("a bug")))
     assert failed.group_contains(KeyError)
+
+
+FORGETS = """
+import asyncio
+from podling.assemble.process import run
+
+async def fail():
+    raise ValueError("nobody waits")
+
+async def main(told_to_stop):
+    task = asyncio.create_task(fail())
+    await asyncio.wait([task])
+
+run(main)
+"""
+
+
+def test_an_error_that_nobody_waits_for_is_found_in_its_log(tmp_path: Path) -> None:
+    log = tmp_path / "podling.log"
+    with log.open("w") as stream:
+        subprocess.run([sys.executable, "-c", FORGETS], stderr=stream, check=True)
+    with pytest.raises(AssertionError, match=r"never retrieved(?s:.)*nobody waits"):
+        check_told(log)
+    check_told(tmp_path / "none.log")

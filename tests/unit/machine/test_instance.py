@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -143,6 +145,19 @@ os.kill(os.getpid(), 9)
 """
 
 
+@contextmanager
+def holding(program: str, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A program that holds the lock of the instance at `tmp_path`, and goes on when it is told a line."""
+    with subprocess.Popen(
+        [sys.executable, "-c", program, tmp_path / "run", tmp_path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout and process.stdout.readline() == "held\n"
+        yield process
+
+
 def test_a_lock_that_only_a_child_of_the_dead_holds_is_waited_for(
     tmp_path: Path, run_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,13 +166,7 @@ def test_a_lock_that_only_a_child_of_the_dead_holds_is_waited_for(
     here = Instance.at(tmp_path)
     real = fcntl.flock
     waits = 0
-    with subprocess.Popen(
-        [sys.executable, "-c", HELD_BY_A_CHILD, tmp_path / "run", tmp_path],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as killed:
-        assert killed.stdin and killed.stdout and killed.stdout.readline() == "held\n"
+    with holding(HELD_BY_A_CHILD, tmp_path) as killed:
         killed.wait()
 
         def flock(file: IO[str], how: int) -> None:
@@ -179,6 +188,8 @@ def test_a_lock_that_only_a_child_of_the_dead_holds_is_waited_for(
 
 STARTS = """
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from podling.machine import instance
 
@@ -200,13 +211,7 @@ def test_the_end_of_another_that_starts_is_not_waited_for(
         assert how != fcntl.LOCK_EX, "it waits"
         real(file, how)
 
-    with subprocess.Popen(
-        [sys.executable, "-c", STARTS, tmp_path / "run", tmp_path],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as other:
-        assert other.stdout and other.stdout.readline() == "held\n"
+    with holding(STARTS, tmp_path):
         here.lock_file.write_text("0")
         monkeypatch.setattr(fcntl, "flock", flock)
         assert here.lock() is None

@@ -53,8 +53,14 @@ def test_a_running_podling_is_not_started_again(tmp_path: Path, monkeypatch: pyt
     instance = Instance.at(tmp_path)
     lock = instance.lock()
     assert lock is not None
-    with lock, pytest.raises(StartError, match="already running"):
-        hold(instance)
+    with lock:
+        with pytest.raises(StartError, match=rf"already running for {tmp_path} \(process {os.getpid()}\): "):
+            hold(instance)
+        # To another process, before this one has written its id.
+        instance.lock_file.write_text("")
+        monkeypatch.setattr(Instance, "lock", lambda _: None)
+        with pytest.raises(StartError, match=f"already running for {tmp_path}: "):
+            hold(instance)
 
 
 @pytest.mark.parametrize("number", sorted(DISK_FAULTS))

@@ -160,7 +160,7 @@ class EtcdStorage(SingleWrites):
             self._asking = asyncio.get_running_loop().create_task(ask())
             self._reads.add(self._asking)
             self._asking.add_done_callback(self._reads.discard)
-            self._asking.add_done_callback(_is_told)
+            self._asking.add_done_callback(_retrieve)
         return await asyncio.shield(self._asking)
 
     @property
@@ -195,7 +195,7 @@ class EtcdStorage(SingleWrites):
         task = asyncio.get_running_loop().create_task(self._commit(writes, [key.encode() for key in keys]))
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
-        task.add_done_callback(_is_told)
+        task.add_done_callback(_retrieve)
         return await asyncio.shield(task)
 
     def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
@@ -218,7 +218,7 @@ class EtcdStorage(SingleWrites):
             task = asyncio.get_running_loop().create_task(self._history(*asked))
             self._histories[asked] = task
             task.add_done_callback(lambda _: self._histories.pop(asked))
-            task.add_done_callback(_is_told)
+            task.add_done_callback(_retrieve)
         return [e for e in await asyncio.shield(self._histories[asked]) if e.key.startswith(prefix)]
 
     async def compact(self, revision: int) -> None:
@@ -503,8 +503,8 @@ async def changes_after(
                 begun = []
 
 
-def _is_told(task: asyncio.Task[Any]) -> None:
-    """Of a task for which others wait, all of whom may have been cancelled: then its error is nobody's."""
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    """Take the error of a task that others wait for: asyncio would log it if all of them were cancelled."""
     if not task.cancelled():
         task.exception()
 
